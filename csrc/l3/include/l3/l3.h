@@ -107,17 +107,20 @@ typedef struct l3_rect {
 typedef enum l3_color {
   L3_COLOR_NATIVE = 0, /* the channels of the file, unchanged */
   L3_COLOR_RGB = 1,    /* 3 channels: gray is repeated, alpha is dropped */
-  L3_COLOR_GRAY = 2,   /* 1 channel: luma of RGB, alpha is dropped */
-  L3_COLOR_BGR = 3,
-  L3_COLOR_YCBCR = 4
+  L3_COLOR_BGR = 2,
+  L3_COLOR_GRAY = 3,   /* 1 channel: luma of RGB, alpha is dropped */
+  L3_COLOR_YCBCR = 4   /* 3 channels: ITU-R BT.601 with headroom */
 } l3_color;
 
-typedef enum l3_sample {
-  L3_SAMPLE_NATIVE = 0, /* the depth of the file */
+typedef enum l3_sample { /* integers are scaled by the ratio of the types' largest values, floats to 0..1 */
+  L3_SAMPLE_NATIVE = 0,   /* the depth of the file */
   L3_SAMPLE_U8 = 1,
-  L3_SAMPLE_U16 = 2,
-  L3_SAMPLE_I16 = 3,
-  L3_SAMPLE_F32 = 4
+  L3_SAMPLE_I8 = 2,
+  L3_SAMPLE_U16 = 3,
+  L3_SAMPLE_I16 = 4,
+  L3_SAMPLE_U32 = 5,
+  L3_SAMPLE_I32 = 6,
+  L3_SAMPLE_F32 = 7
 } l3_sample;
 
 typedef struct l3_output {
@@ -169,7 +172,7 @@ l3_status l3_encode(const l3_image *image, const l3_encode_options *options, voi
 /* ---- CPU back ends ------------------------------------------------------------------------------------------------------------- */
 
 /* The back end in use: "avx512", "avx2" or "portable". The best one that the CPU runs is chosen at the first call; the environment
- * variable DALI_L3_BACKEND forces another. */
+ * variable DALI_L3_BACKEND forces another, and decoding fails where it names none that this CPU runs ("none" here). */
 const char *l3_backend(void);
 
 /* Chooses a back end by name for the whole process. L3_ERROR_ARGUMENT: unknown name; L3_ERROR_UNSUPPORTED: this CPU cannot run it. */

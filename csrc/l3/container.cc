@@ -1,0 +1,233 @@
+#include "container.h"
+
+#include <algorithm>
+
+#include "bytes.h"
+#include "crc32c.h"
+#include "error.h"
+#include "geometry.h"
+#include "prototype.h"
+
+namespace l3 {
+namespace {
+
+// Positions of the header's fields.
+enum Field : uint32_t {
+  kMajor = 8,
+  kMinor = 9,
+  kHeaderSize = 10,
+  kWidth = 12,
+  kHeight = 16,
+  kChannels = 20,
+  kBits = 21,
+  kProfile = 22,
+  kFlags = 23,
+  kTileWidthExponent = 24,
+  kTileHeightExponent = 25,
+  kReserved = 26,
+  kMetadataSize = 28,
+  kPayloadSize = 32,
+  kTableChecksum = 36,
+  kMetadataChecksum = 40,
+  kHeaderChecksum = 44,
+};
+
+enum Flag : uint8_t { kTwoDimensional = 1, kHasChecksums = 2, kKnownFlags = 3 };
+
+constexpr uint32_t kMaxKey = 255;
+
+uint32_t header_checksum(const uint8_t *header, uint32_t size) {
+  constexpr uint8_t zero[4] = {};
+  uint32_t crc = crc32c(header, kHeaderChecksum);
+  crc = crc32c(zero, sizeof zero, crc);
+  return crc32c(header + kHeaderChecksum + 4, size - kHeaderChecksum - 4, crc);
+}
+
+// The header's bytes as they are, with no judgement.
+l3_info read_fields(const uint8_t *header) {
+  l3_info info{};
+  info.version_major = header[kMajor];
+  info.version_minor = header[kMinor];
+  info.width = load<uint32_t>(header + kWidth);
+  info.height = load<uint32_t>(header + kHeight);
+  info.channels = header[kChannels];
+  info.bits = header[kBits];
+  info.profile = static_cast<l3_profile>(header[kProfile]);
+  info.two_dimensional = (header[kFlags] & kTwoDimensional) != 0;
+  info.has_checksums = (header[kFlags] & kHasChecksums) != 0;
+  info.metadata_size = load<uint32_t>(header + kMetadataSize);
+  info.payload_size = load<uint32_t>(header + kPayloadSize);
+  return info;
+}
+
+l3_status check_header(const uint8_t *header, size_t size, l3_info *info, l3_error *error) {
+  if (header[kMajor] != kVersionMajor)
+    return fail(error, L3_ERROR_UNSUPPORTED, "format version %u is not supported, only version %u", header[kMajor], kVersionMajor);
+  uint32_t header_size = load<uint16_t>(header + kHeaderSize);
+  if (header_size < L3_HEADER_SIZE || header_size % 4)
+    return fail(error, L3_ERROR_CORRUPT, "header size %u is not a multiple of 4 from %d up", header_size, L3_HEADER_SIZE);
+  // A longer header of a later minor version may lie beyond the bytes at hand when only the known part was asked for.
+  if (size >= header_size) {
+    if (header_checksum(header, header_size) != load<uint32_t>(header + kHeaderChecksum))
+      return fail(error, L3_ERROR_CHECKSUM, "the header's checksum does not match");
+  }
+  *info = read_fields(header);
+  if (l3_status status = check_shape(info, error)) return status;
+  if (header[kFlags] & ~kKnownFlags) return fail(error, L3_ERROR_UNSUPPORTED, "unknown flags 0x%02x", header[kFlags]);
+  if (info->two_dimensional && info->channels != 1)
+    return fail(error, L3_ERROR_CORRUPT, "marked two-dimensional but has %u channels", info->channels);
+  if (info->profile == L3_PROFILE_DENSE) return fail(error, L3_ERROR_UNSUPPORTED, "profile `dense` is reserved for a later version");
+  if (info->profile > L3_PROFILE_DENSE) return fail(error, L3_ERROR_UNSUPPORTED, "unknown profile %u", unsigned(info->profile));
+  if (header[kTileWidthExponent] != kTileExponent || header[kTileHeightExponent] != kTileExponent)
+    return fail(error, L3_ERROR_UNSUPPORTED, "tiles of 2^%u by 2^%u pixels are not supported, only 64 by 64", header[kTileWidthExponent],
+                header[kTileHeightExponent]);
+  if (load<uint16_t>(header + kReserved)) return fail(error, L3_ERROR_CORRUPT, "reserved header bytes are not zero");
+  if (info->metadata_size > L3_MAX_METADATA)
+    return fail(error, L3_ERROR_LIMIT, "%u bytes of metadata exceed the limit of %d", info->metadata_size, L3_MAX_METADATA);
+  if (info->metadata_size % 4) return fail(error, L3_ERROR_CORRUPT, "metadata size %u is not a multiple of 4", info->metadata_size);
+  if (info->payload_size % 4) return fail(error, L3_ERROR_CORRUPT, "payload size %u is not a multiple of 4", info->payload_size);
+  info->file_size = layout_of(*info, header_size).end;
+  return L3_OK;
+}
+
+l3_status check_offsets(const l3_stream &stream, l3_error *error) {
+  const uint32_t tiles = tile_count(stream.info);
+  if (uint32_t first = load<uint32_t>(stream.offsets)) return fail(error, L3_ERROR_CORRUPT, "the first tile's offset is %u, not 0", first);
+  uint32_t previous = 0;
+  for (uint32_t tile = 1; tile <= tiles; tile++) {
+    uint32_t offset = load<uint32_t>(stream.offsets + 4 * size_t(tile));
+    if (offset <= previous || offset % 4)
+      return fail(error, L3_ERROR_CORRUPT, "offset %u of tile %u does not follow %u in steps of 4", offset, tile, previous);
+    previous = offset;
+  }
+  if (previous != stream.info.payload_size)
+    return fail(error, L3_ERROR_CORRUPT, "the offsets end at %u, the payload at %u", previous, stream.info.payload_size);
+  return L3_OK;
+}
+
+}  // namespace
+
+Layout layout_of(const l3_info &info, uint32_t header_size) {
+  const uint64_t tiles = tile_count(info);
+  Layout layout;
+  layout.offsets = header_size;
+  layout.checksums = layout.offsets + 4 * (tiles + 1);
+  layout.metadata = layout.checksums + (info.has_checksums ? 4 * tiles : 0);
+  layout.payload = layout.metadata + info.metadata_size;
+  layout.end = layout.payload + info.payload_size + kTrailerSize;
+  return layout;
+}
+
+l3_status check_shape(l3_info *info, l3_error *error) {
+  if (info->width < 1 || info->height < 1 || info->width > L3_MAX_DIMENSION || info->height > L3_MAX_DIMENSION)
+    return fail(error, L3_ERROR_LIMIT, "%u x %u pixels: width and height must be 1 to %d", info->width, info->height, L3_MAX_DIMENSION);
+  if (info->channels < 1 || info->channels > L3_MAX_CHANNELS)
+    return fail(error, L3_ERROR_LIMIT, "%u channels: must be 1 to %d", info->channels, L3_MAX_CHANNELS);
+  if (info->bits != 8 && info->bits != 16) return fail(error, L3_ERROR_UNSUPPORTED, "%u bits per sample: must be 8 or 16", info->bits);
+  uint64_t raw_size = uint64_t(info->width) * info->height * pixel_size(*info);
+  if (raw_size > L3_MAX_RAW_SIZE)
+    return fail(error, L3_ERROR_LIMIT, "%u x %u pixels of %u bytes exceed the limit of %llu bytes", info->width, info->height,
+                pixel_size(*info), static_cast<unsigned long long>(L3_MAX_RAW_SIZE));
+  info->tiles_x = (info->width + L3_TILE - 1) / L3_TILE;
+  info->tiles_y = (info->height + L3_TILE - 1) / L3_TILE;
+  return L3_OK;
+}
+
+void write_header(const l3_info &info, uint8_t *file) {
+  const Layout layout = layout_of(info);
+  std::memset(file, 0, L3_HEADER_SIZE);
+  std::memcpy(file, kSignature, sizeof kSignature);
+  file[kMajor] = kVersionMajor;
+  file[kMinor] = kVersionMinor;
+  store<uint16_t>(file + kHeaderSize, L3_HEADER_SIZE);
+  store(file + kWidth, info.width);
+  store(file + kHeight, info.height);
+  file[kChannels] = uint8_t(info.channels);
+  file[kBits] = uint8_t(info.bits);
+  file[kProfile] = uint8_t(info.profile);
+  file[kFlags] = uint8_t((info.two_dimensional ? kTwoDimensional : 0) | (info.has_checksums ? kHasChecksums : 0));
+  file[kTileWidthExponent] = file[kTileHeightExponent] = kTileExponent;
+  store(file + kMetadataSize, info.metadata_size);
+  store(file + kPayloadSize, info.payload_size);
+  store(file + kTableChecksum, crc32c(file + layout.offsets, layout.metadata - layout.offsets));
+  store(file + kMetadataChecksum, crc32c(file + layout.metadata, info.metadata_size));
+  store(file + kHeaderChecksum, header_checksum(file, L3_HEADER_SIZE));
+}
+
+uint32_t metadata_area_size(const l3_metadata *entries, size_t count) {
+  uint64_t size = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (entries[i].value_size > L3_MAX_METADATA || entries[i].key_size > kMaxKey) return L3_MAX_METADATA + 1;
+    size += 8 + aligned4(uint32_t(entries[i].key_size + entries[i].value_size));
+    if (size > L3_MAX_METADATA) return L3_MAX_METADATA + 1;
+  }
+  return uint32_t(size);
+}
+
+void write_metadata(const l3_metadata *entries, size_t count, uint8_t *area) {
+  for (size_t i = 0; i < count; i++) {
+    const l3_metadata &entry = entries[i];
+    const uint32_t size = uint32_t(entry.key_size + entry.value_size);
+    store(area, uint32_t(entry.key_size));
+    store(area + 4, uint32_t(entry.value_size));
+    area += 8;
+    std::memcpy(area, entry.key, entry.key_size);
+    if (entry.value_size) std::memcpy(area + entry.key_size, entry.value, entry.value_size);
+    std::memset(area + size, 0, aligned4(size) - size);
+    area += aligned4(size);
+  }
+}
+
+}  // namespace l3
+
+using namespace l3;
+
+extern "C" l3_status l3_peek(const void *data, size_t size, l3_info *info, l3_error *error) {
+  if (!info || (size && !data)) return fail(error, L3_ERROR_ARGUMENT, "no data or no place for the result");
+  const uint8_t *bytes = static_cast<const uint8_t *>(data);
+  if (is_prototype(bytes, size)) return peek_prototype(bytes, size, info, error);
+  if (!size) return fail(error, L3_ERROR_TRUNCATED, "empty");
+  if (std::memcmp(bytes, kSignature, std::min(size, sizeof kSignature)))
+    return fail(error, L3_ERROR_SIGNATURE, "not an L3 file: the signature does not match");
+  if (size < L3_HEADER_SIZE)
+    return fail(error, L3_ERROR_TRUNCATED, "truncated: %zu bytes, less than the header's %d", size, L3_HEADER_SIZE);
+  return check_header(bytes, size, info, error);
+}
+
+extern "C" l3_status l3_open(const void *data, size_t size, l3_stream *stream, l3_error *error) {
+  if (!stream) return fail(error, L3_ERROR_ARGUMENT, "no place for the result");
+  l3_info info;
+  if (l3_status status = l3_peek(data, size, &info, error)) return status;
+  if (size < info.file_size)
+    return fail(error, L3_ERROR_TRUNCATED, "truncated: %zu of %llu bytes", size, static_cast<unsigned long long>(info.file_size));
+  const uint8_t *bytes = static_cast<const uint8_t *>(data);
+  *stream = {info, bytes, size, nullptr, nullptr, nullptr, nullptr};
+  if (info.prototype) return open_prototype(stream, error);
+
+  const Layout layout = layout_of(info, load<uint16_t>(bytes + kHeaderSize));
+  if (crc32c(bytes + layout.offsets, layout.metadata - layout.offsets) != load<uint32_t>(bytes + kTableChecksum))
+    return fail(error, L3_ERROR_CHECKSUM, "the tables' checksum does not match");
+  stream->offsets = bytes + layout.offsets;
+  stream->checksums = info.has_checksums ? bytes + layout.checksums : nullptr;
+  stream->metadata = bytes + layout.metadata;
+  stream->payload = bytes + layout.payload;
+  return check_offsets(*stream, error);
+}
+
+extern "C" l3_status l3_next_metadata(const l3_stream *stream, size_t *cursor, l3_metadata *entry, l3_error *error) {
+  *entry = {};
+  const size_t area_size = stream->info.metadata_size;
+  if (*cursor == 0 && area_size && crc32c(stream->metadata, area_size) != load<uint32_t>(stream->data + kMetadataChecksum))
+    return fail(error, L3_ERROR_CHECKSUM, "the metadata's checksum does not match");
+  if (*cursor >= area_size) return L3_OK;
+  const uint8_t *start = stream->metadata + *cursor;
+  const size_t left = area_size - *cursor;
+  if (left < 8) return fail(error, L3_ERROR_CORRUPT, "metadata ends within an entry");
+  const uint32_t key_size = load<uint32_t>(start), value_size = load<uint32_t>(start + 4);
+  if (key_size < 1 || key_size > kMaxKey) return fail(error, L3_ERROR_CORRUPT, "a metadata key of %u bytes: must be 1 to 255", key_size);
+  if (value_size > left - 8 || aligned4(key_size + value_size) > left - 8)
+    return fail(error, L3_ERROR_CORRUPT, "metadata ends within an entry");
+  *entry = {reinterpret_cast<const char *>(start + 8), key_size, start + 8 + key_size, value_size};
+  *cursor += 8 + aligned4(key_size + value_size);
+  return L3_OK;
+}

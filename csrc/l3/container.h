@@ -1,0 +1,33 @@
+// The container: header, tables, metadata and where they stand in the file (docs/format.md, "Container").
+#pragma once
+
+#include "l3/l3.h"
+
+namespace l3 {
+
+constexpr uint8_t kSignature[8] = {0x89, 'L', '3', 'I', '\r', '\n', 0x1A, '\n'};
+constexpr uint8_t kVersionMajor = 1, kVersionMinor = 0;
+constexpr uint32_t kTileExponent = 6;
+static_assert(1 << kTileExponent == L3_TILE);
+constexpr uint32_t kTrailerSize = 16;
+constexpr uint64_t kMaxPayload = UINT32_MAX & ~3u;
+
+// Positions from the start of the file, in bytes.
+struct Layout {
+  uint64_t offsets, checksums, metadata, payload, end;
+};
+Layout layout_of(const l3_info &info, uint32_t header_size = L3_HEADER_SIZE);
+
+// Refuses shapes that the format cannot hold. Sets tiles_x and tiles_y.
+l3_status check_shape(l3_info *info, l3_error *error);
+
+// Writes the header of a finished file, whose tables, metadata and payload are in place. `info.has_checksums` must match the tables.
+void write_header(const l3_info &info, uint8_t *file);
+
+constexpr uint32_t aligned4(uint32_t size) { return (size + 3) & ~3u; }
+
+// Bytes of the metadata area for these entries; L3_MAX_METADATA + 1 where they exceed the limit.
+uint32_t metadata_area_size(const l3_metadata *entries, size_t count);
+void write_metadata(const l3_metadata *entries, size_t count, uint8_t *area);
+
+}  // namespace l3

@@ -1,0 +1,212 @@
+// Decoding: from a parsed stream to the caller's pixels, tile by tile.
+#include "bytes.h"
+#include "container.h"
+#include "convert.h"
+#include "crc32c.h"
+#include "error.h"
+#include "kernels.h"
+#include "label_map.h"
+#include "paper.h"
+#include "prototype.h"
+
+namespace l3 {
+namespace {
+
+constexpr uint32_t kMaxTileSize = kPlaneSize * L3_MAX_CHANNELS * 2;           // bytes of a decoded tile
+constexpr uint32_t kMaxTileStream = kMaxTileSize + L3_MAX_CHANNELS * 1024; // no valid stream is longer
+
+// All memory that decoding takes beyond its output; lives on the stack.
+struct Scratch {
+  union {
+    Planes<uint8_t> planes_8;
+    Planes<uint16_t> planes_16;
+  };
+  alignas(64) uint8_t pixels[kMaxTileSize];
+  uint8_t stream[kMaxTileStream + kMaxOverread];
+};
+
+// Where and how a tile's native pixels are to be written.
+struct Target {
+  uint8_t *pixels;
+  size_t row_stride;
+  bool bypass_cache;
+};
+
+struct TileSource {
+  const uint8_t *data;
+  uint32_t size;
+};
+
+class TileDecoder {
+ public:
+  TileDecoder(const l3_stream &stream, const l3_output &output, uint32_t options, const Kernels &kernels, l3_error *error)
+      : stream_(stream), info_(stream.info), output_(output), options_(options), kernels_(kernels), error_(error) {
+    native_output_ = !needs_conversion(info_.channels, info_.bits, output.color, output.sample);
+    output_pixel_size_ = l3_output_channels(&info_, output.color) * l3_output_sample_size(&info_, output.sample);
+  }
+
+  // Decodes the part of a tile that lies in `roi`.
+  l3_status decode(uint32_t tile, const l3_rect &roi) {
+    const l3_rect rect = tile_rect(info_, tile), part = intersect(rect, roi);
+    uint8_t *out = static_cast<uint8_t *>(output_.data) + size_t(part.y - roi.y) * output_.row_stride +
+                   size_t(part.x - roi.x) * output_pixel_size_;
+    const bool whole = part.width == rect.width && part.height == rect.height;
+    if (whole && native_output_) return decode_to(tile, shape_of(rect), {out, output_.row_stride, output_.bypass_cache != 0});
+
+    const size_t row_stride = size_t(rect.width) * pixel_size(info_);
+    if (l3_status status = decode_to(tile, shape_of(rect), {scratch_.pixels, row_stride, false})) return status;
+    const uint8_t *pixels = scratch_.pixels + (part.y - rect.y) * row_stride + size_t(part.x - rect.x) * pixel_size(info_);
+    if (native_output_) {
+      kernels_.copy_rows(pixels, row_stride, out, output_.row_stride, part.width * pixel_size(info_), part.height, output_.bypass_cache);
+    } else {
+      l3_output target = output_;
+      target.data = out;
+      convert({pixels, row_stride, part.width, part.height, info_.channels, info_.bits}, target);
+    }
+    return L3_OK;
+  }
+
+ private:
+  l3_status corrupt(uint32_t tile, const char *problem) {
+    return fail(error_, L3_ERROR_CORRUPT, "tile %u (row %u, column %u): %s", tile, tile / info_.tiles_x, tile % info_.tiles_x, problem);
+  }
+
+  // The tile's stream, its checksum verified if asked for.
+  l3_status find_stream(uint32_t tile, TileSource *source) {
+    const uint32_t start = load<uint32_t>(stream_.offsets + 4 * size_t(tile));
+    *source = {stream_.payload + start, load<uint32_t>(stream_.offsets + 4 * size_t(tile) + 4) - start};
+    if (source->size > kMaxTileStream) return corrupt(tile, "longer than any tile can be");
+    if ((options_ & L3_VERIFY) && stream_.checksums &&
+        crc32c(source->data, source->size) != load<uint32_t>(stream_.checksums + 4 * size_t(tile)))
+      return fail(error_, L3_ERROR_CHECKSUM, "tile %u (row %u, column %u): the checksum does not match", tile, tile / info_.tiles_x,
+                  tile % info_.tiles_x);
+    return L3_OK;
+  }
+
+  // Kernels read ahead; a stream too close to the end of the caller's bytes for that is decoded from a copy.
+  void make_readable_past_end(TileSource *source) {
+    if (size_t(stream_.data + stream_.size - source->data) - source->size >= kMaxOverread) return;
+    std::memcpy(scratch_.stream, source->data, source->size);
+    std::memset(scratch_.stream + source->size, 0, kMaxOverread);
+    source->data = scratch_.stream;
+  }
+
+  l3_status decode_to(uint32_t tile, TileShape shape, const Target &target) {
+    if (info_.prototype) {
+      if (l3_status status = decode_prototype_tile(stream_, tile, scratch_.pixels, error_)) return status;
+      if (target.pixels != scratch_.pixels) copy_to(scratch_.pixels, shape, target);
+      return L3_OK;
+    }
+    TileSource source;
+    if (l3_status status = find_stream(tile, &source)) return status;
+    if (info_.profile == L3_PROFILE_RAW) {
+      const uint32_t size = shape.pixels() * pixel_size(info_);
+      if (source.size != aligned4(size)) return corrupt(tile, "a stored tile of the wrong size");
+      copy_to(source.data, shape, target);
+      return L3_OK;
+    }
+    make_readable_past_end(&source);
+    if (info_.bits == 8) return decode_planes(tile, source, shape, target, scratch_.planes_8, kernels_.decode_channel_8, kernels_.store_tile_8);
+    return decode_planes(tile, source, shape, target, scratch_.planes_16, kernels_.decode_channel_16, kernels_.store_tile_16);
+  }
+
+  void copy_to(const uint8_t *pixels, TileShape shape, const Target &target) {
+    const uint32_t row_size = shape.width * pixel_size(info_);
+    kernels_.copy_rows(pixels, row_size, target.pixels, target.row_stride, row_size, shape.height, target.bypass_cache);
+  }
+
+  template <typename Sample, typename DecodeChannel, typename StoreTile>
+  l3_status decode_planes(uint32_t tile, const TileSource &source, TileShape shape, const Target &target, Planes<Sample> &planes,
+                          DecodeChannel decode_channel, StoreTile store_tile) {
+    uint32_t transform = kTransformNone;
+    if (info_.profile == L3_PROFILE_PAPER) {
+      if (const char *problem = decode_paper_tile(source.data, source.size, info_.channels, shape, &planes)) return corrupt(tile, problem);
+    } else {
+      FastTile fast;
+      if (const char *problem = parse_fast_tile(source.data, source.size, info_.channels, info_.bits, shape, &fast))
+        return corrupt(tile, problem);
+      for (uint32_t c = 0; c < info_.channels; c++) {
+        const FastChannel &channel = fast.channels[c];
+        if (channel.predictor == kLabelMap) {
+          if (const char *problem = decode_label_map(source.data, channel, shape, planes.plane[c])) return corrupt(tile, problem);
+        } else if (decode_channel(source.data, channel, shape, planes.plane[c]) != channel.end) {
+          return corrupt(tile, "a body that is not consumed exactly");
+        }
+      }
+      transform = fast.transform;
+    }
+    store_tile(planes, info_.channels, transform, shape, target.pixels, target.row_stride, target.bypass_cache);
+    return L3_OK;
+  }
+
+  const l3_stream &stream_;
+  const l3_info &info_;
+  const l3_output &output_;
+  const uint32_t options_;
+  const Kernels &kernels_;
+  l3_error *const error_;
+  bool native_output_;
+  uint32_t output_pixel_size_;
+  Scratch scratch_;
+};
+
+l3_rect region_of(const l3_stream &stream, const l3_rect *roi) { return roi ? *roi : l3_rect{0, 0, stream.info.width, stream.info.height}; }
+
+// The tiles that a rectangle touches.
+struct TileRange {
+  uint32_t x, y, columns, rows;
+};
+TileRange tiles_of(const l3_rect &rect) {
+  const uint32_t x = rect.x / L3_TILE, y = rect.y / L3_TILE;
+  return {x, y, (rect.x + rect.width - 1) / L3_TILE - x + 1, (rect.y + rect.height - 1) / L3_TILE - y + 1};
+}
+
+l3_status check_region(const l3_info &info, const l3_rect &rect, l3_error *error) {
+  if (!rect.width || !rect.height || rect.width > info.width || rect.height > info.height || rect.x > info.width - rect.width ||
+      rect.y > info.height - rect.height)
+    return fail(error, L3_ERROR_ARGUMENT, "the region of %u x %u pixels at (%u, %u) is not inside the image of %u x %u", rect.width,
+                rect.height, rect.x, rect.y, info.width, info.height);
+  return L3_OK;
+}
+
+}  // namespace
+}  // namespace l3
+
+using namespace l3;
+
+extern "C" uint32_t l3_output_channels(const l3_info *info, l3_color color) { return converted_channels(info->channels, color); }
+
+extern "C" uint32_t l3_output_sample_size(const l3_info *info, l3_sample sample) { return converted_sample_size(info->bits, sample); }
+
+extern "C" uint32_t l3_tile_count(const l3_stream *stream, const l3_rect *roi) {
+  const TileRange tiles = tiles_of(region_of(*stream, roi));
+  return tiles.columns * tiles.rows;
+}
+
+extern "C" l3_status l3_decode_tiles(const l3_stream *stream, const l3_rect *roi, const l3_output *output, uint32_t options, uint32_t first,
+                                     uint32_t count, l3_error *error) {
+  const l3_rect region = region_of(*stream, roi);
+  if (l3_status status = check_region(stream->info, region, error)) return status;
+  const uint64_t row_size = uint64_t(region.width) * l3_output_channels(&stream->info, output->color) *
+                            l3_output_sample_size(&stream->info, output->sample);
+  if (!output->data || !row_size || output->row_stride < row_size)
+    return fail(error, L3_ERROR_ARGUMENT, "an output without memory, of unknown kind, or with rows closer than their size");
+  const TileRange tiles = tiles_of(region);
+  if (first > tiles.columns * tiles.rows || count > tiles.columns * tiles.rows - first)
+    return fail(error, L3_ERROR_ARGUMENT, "tiles %u to %u of %u", first, first + count, tiles.columns * tiles.rows);
+  const Kernels *kernels = active_kernels(error);
+  if (!kernels) return L3_ERROR_UNSUPPORTED;
+
+  TileDecoder decoder(*stream, *output, options, *kernels, error);
+  for (uint32_t i = first; i < first + count; i++) {
+    const uint32_t tile = (tiles.y + i / tiles.columns) * stream->info.tiles_x + tiles.x + i % tiles.columns;
+    if (l3_status status = decoder.decode(tile, region)) return status;
+  }
+  return L3_OK;
+}
+
+extern "C" l3_status l3_decode(const l3_stream *stream, const l3_rect *roi, const l3_output *output, uint32_t options, l3_error *error) {
+  const l3_rect region = region_of(*stream, roi);
+  if (l3_status status = check_region(stream->info, region, error)) return status;
+  return l3_decode_tiles(stream, roi, output, options, 0, l3_tile_count(stream, roi), error);
+}

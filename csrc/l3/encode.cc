@@ -1,0 +1,139 @@
+// Encoding: from the caller's pixels to a file.
+#include <algorithm>
+
+#include "bytes.h"
+#include "container.h"
+#include "crc32c.h"
+#include "error.h"
+#include "geometry.h"
+#include "kernels.h"
+#include "paper.h"
+
+namespace l3 {
+namespace {
+
+constexpr uint32_t kStoreSlack = 64;  // bytes that packing may write past a tile's stream
+
+l3_status check(const l3_image &image, const l3_encode_options &options, l3_info *info, l3_error *error) {
+  *info = {};
+  info->width = image.width;
+  info->height = image.height;
+  info->channels = image.channels;
+  info->bits = image.bits;
+  info->two_dimensional = image.two_dimensional != 0;
+  info->profile = options.profile;
+  info->has_checksums = options.checksums != 0;
+  if (l3_status status = check_shape(info, error)) return status;
+  if (!image.data || image.row_stride < size_t(image.width) * pixel_size(*info))
+    return fail(error, L3_ERROR_ARGUMENT, "an image without memory, or with rows closer than their size");
+  if (image.two_dimensional && image.channels != 1) return fail(error, L3_ERROR_ARGUMENT, "a two-dimensional image has one channel");
+  if (options.profile != L3_PROFILE_RAW && options.profile != L3_PROFILE_PAPER && options.profile != L3_PROFILE_FAST)
+    return fail(error, L3_ERROR_ARGUMENT, "no profile %d to encode", int(options.profile));
+  if (options.effort < 1 || options.effort > 3) return fail(error, L3_ERROR_ARGUMENT, "effort %u: must be 1 to 3", options.effort);
+  for (size_t i = 0; i < options.metadata_count; i++)
+    if (!options.metadata[i].key_size || options.metadata[i].key_size > 255)
+      return fail(error, L3_ERROR_ARGUMENT, "a metadata key of %zu bytes: must be 1 to 255", options.metadata[i].key_size);
+  info->metadata_size = metadata_area_size(options.metadata, options.metadata_count);
+  if (info->metadata_size > L3_MAX_METADATA)
+    return fail(error, L3_ERROR_LIMIT, "the metadata exceeds the limit of %d bytes", L3_MAX_METADATA);
+  return L3_OK;
+}
+
+// Bytes that suffice for a tile's stream, padded.
+uint32_t tile_bound(const l3_info &info, TileShape shape) {
+  const uint32_t raw_size = shape.pixels() * pixel_size(info);
+  if (info.profile == L3_PROFILE_RAW) return aligned4(raw_size);
+  // Whole octets, and beside them heads, palettes, bitmaps, index words and row headers.
+  const uint32_t octets = shape.groups() * shape.row_pairs() * kGroup * pixel_size(info);
+  const uint32_t rest = 1 + info.channels * (8 + 32 + 8 + std::max(5 * shape.units(), shape.height * 3));
+  return aligned4(octets + rest);
+}
+
+uint64_t payload_bound(const l3_info &info) {
+  // All tiles are as large as the first, but those at the right and bottom edges.
+  const l3_rect last = tile_rect(info, tile_count(info) - 1);
+  const uint32_t width = std::min<uint32_t>(info.width, L3_TILE), height = std::min<uint32_t>(info.height, L3_TILE);
+  const uint64_t columns = info.tiles_x - 1, rows = info.tiles_y - 1;
+  return columns * rows * tile_bound(info, {width, height}) + columns * tile_bound(info, {width, last.height}) +
+         rows * tile_bound(info, {last.width, height}) + tile_bound(info, {last.width, last.height});
+}
+
+template <typename Sample>
+void load_planes(const l3_image &image, const l3_rect &rect, Planes<Sample> *planes) {
+  const uint32_t channels = image.channels;
+  for (uint32_t y = 0; y < rect.height; y++) {
+    const uint8_t *row = static_cast<const uint8_t *>(image.data) + (rect.y + y) * image.row_stride + size_t(rect.x) * channels * sizeof(Sample);
+    for (uint32_t n = 0; n < channels; n++) {
+      const uint8_t *samples = row + channel_of_plane(n, channels) * sizeof(Sample);
+      Sample *out = planes->plane[n] + y * L3_TILE;
+      for (uint32_t x = 0; x < rect.width; x++) out[x] = load<Sample>(samples + size_t(x) * channels * sizeof(Sample));
+    }
+  }
+}
+
+uint32_t store_raw_tile(const l3_image &image, const l3_info &info, const l3_rect &rect, uint8_t *out) {
+  const uint32_t row_size = rect.width * pixel_size(info);
+  const uint8_t *rows = static_cast<const uint8_t *>(image.data) + rect.y * image.row_stride + size_t(rect.x) * pixel_size(info);
+  for (uint32_t y = 0; y < rect.height; y++) std::memcpy(out + y * row_size, rows + y * image.row_stride, row_size);
+  return rect.height * row_size;
+}
+
+template <typename Sample>
+using EncodeTile = uint32_t (*)(const Planes<Sample> &, uint32_t channels, uint32_t effort, TileShape, uint8_t *out);
+
+// Writes tiles and tables; returns the payload's size.
+template <typename Sample>
+uint32_t encode_tiles(const l3_image &image, const l3_info &info, uint32_t effort, EncodeTile<Sample> encode_fast_tile, uint8_t *file) {
+  const Layout layout = layout_of(info);
+  Planes<Sample> planes;
+  uint32_t position = 0;
+  for (uint32_t tile = 0; tile < tile_count(info); tile++) {
+    uint8_t *const stream = file + layout.payload + position;
+    const l3_rect rect = tile_rect(info, tile);
+    uint32_t size;
+    if (info.profile == L3_PROFILE_RAW) {
+      size = store_raw_tile(image, info, rect, stream);
+    } else {
+      load_planes(image, rect, &planes);
+      size = info.profile == L3_PROFILE_PAPER ? encode_paper_tile(planes, info.channels, shape_of(rect), stream)
+                                              : encode_fast_tile(planes, info.channels, effort, shape_of(rect), stream);
+    }
+    const uint32_t padded = aligned4(size);
+    std::memset(stream + size, 0, padded - size);
+    store(file + layout.offsets + 4 * size_t(tile), position);
+    if (info.has_checksums) store(file + layout.checksums + 4 * size_t(tile), crc32c(stream, padded));
+    position += padded;
+  }
+  store(file + layout.offsets + 4 * size_t(tile_count(info)), position);
+  return position;
+}
+
+}  // namespace
+}  // namespace l3
+
+using namespace l3;
+
+extern "C" size_t l3_encode_bound(const l3_image *image, const l3_encode_options *options) {
+  l3_info info;
+  if (check(*image, *options, &info, nullptr)) return 0;
+  return size_t(layout_of(info).payload + payload_bound(info)) + std::max(kStoreSlack, kTrailerSize);
+}
+
+extern "C" l3_status l3_encode(const l3_image *image, const l3_encode_options *options, void *out, size_t capacity, size_t *written,
+                               l3_error *error) {
+  l3_info info;
+  if (l3_status status = check(*image, *options, &info, error)) return status;
+  const size_t bound = l3_encode_bound(image, options);
+  if (capacity < bound) return fail(error, L3_ERROR_CAPACITY, "%zu bytes of room, %zu are needed", capacity, bound);
+  const Kernels *kernels = active_kernels(error);
+  if (!kernels) return L3_ERROR_UNSUPPORTED;
+  uint8_t *const file = static_cast<uint8_t *>(out);
+  write_metadata(options->metadata, options->metadata_count, file + layout_of(info).metadata);
+  info.payload_size = info.bits == 8 ? encode_tiles<uint8_t>(*image, info, options->effort, kernels->encode_tile_8, file)
+                                     : encode_tiles<uint16_t>(*image, info, options->effort, kernels->encode_tile_16, file);
+  const Layout layout = layout_of(info);
+  std::memset(file + layout.payload + info.payload_size, 0, kTrailerSize);
+  write_header(info, file);
+  *written = layout.end;
+  return L3_OK;
+}

@@ -1,0 +1,153 @@
+// Back-end kernels in plain C++, for any sample size. Compiled once per instruction set, so that the compiler vectorises them for each.
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+#include "kernels.h"
+#include "octet.h"
+
+// Internal linkage throughout: were these functions shared between the units, the linker would keep one instruction set's copy for all.
+namespace l3::generic {
+namespace {
+
+template <typename Sample>
+constexpr uint32_t kBits = 8 * sizeof(Sample);
+
+template <typename Sample>
+using Palette = std::array<uint8_t, code_count(kBits<Sample>)>;
+
+// The codes that indices stand for. Indices have no more bits than the palette has entries, so that none can leave it.
+template <typename Sample>
+Palette<Sample> read_palette(const uint8_t *bytes, uint32_t index_bits) {
+  Palette<Sample> codes{};
+  if (index_bits == max_index_bits(kBits<Sample>)) {
+    for (uint32_t i = 0; i < codes.size(); i++) codes[i] = uint8_t(i);
+  } else {
+    for (uint32_t i = 0; i < 1u << index_bits; i++) codes[i] = sizeof(Sample) == 2 ? bytes[i] : bytes[i / 2] >> 4 * (i % 2) & 15;
+  }
+  return codes;
+}
+
+template <typename Sample>
+constexpr Sample average(Sample a, Sample b) {
+  return Sample((uint32_t(a) + b + 1) / 2);
+}
+
+// Predictor bases for a row from the row above; `width` is the tile's.
+template <typename Sample>
+inline void smooth(const Sample *above, uint32_t width, Sample *base) {
+  Sample padded[L3_TILE + 2];
+  padded[0] = above[0];
+  std::memcpy(padded + 1, above, L3_TILE * sizeof(Sample));
+  padded[L3_TILE + 1] = padded[width + 1] = above[width - 1];
+  for (uint32_t x = 0; x < L3_TILE; x++) base[x] = average(average(padded[x], padded[x + 2]), padded[x + 1]);
+}
+
+// Turns a row of residuals into samples in place. `above` is the row above, or null in row 0.
+template <typename Sample>
+inline void reconstruct_row(uint32_t predictor, Sample first, const Sample *above, uint32_t width, Sample *row) {
+  if (!above || sums_along_row(predictor)) {
+    Sample sum = 0;
+    for (uint32_t x = 0; x < L3_TILE; x++) row[x] = sum = Sample(sum + row[x]);
+  }
+  alignas(64) Sample base[L3_TILE];
+  if (!above || predictor == kLeft) {
+    const Sample constant = above ? above[0] : first;
+    for (uint32_t x = 0; x < L3_TILE; x++) base[x] = constant;
+  } else if (predictor == kAbove || predictor == kPlane) {
+    std::memcpy(base, above, sizeof base);
+  } else {
+    smooth(above, width, base);
+  }
+  for (uint32_t x = 0; x < L3_TILE; x++) row[x] = Sample(row[x] + base[x]);
+}
+
+template <typename Sample>
+uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileShape shape, Sample *plane) {
+  const Palette<Sample> palette = read_palette<Sample>(stream + channel.palette, channel.index_bits);
+  const uint8_t *indices = stream + channel.indices, *payload = stream + channel.payload;
+  const uint32_t index_mask = (1u << channel.index_bits) - 1;
+  uint64_t units = channel.units;
+  for (uint32_t pair = 0; pair < shape.row_pairs(); pair++) {
+    Sample *upper = plane + 2 * pair * L3_TILE, *lower = upper + L3_TILE;
+    std::memset(upper, 0, 2 * L3_TILE * sizeof(Sample));
+    for (uint32_t first_group = 0; first_group < shape.groups(); first_group += kUnitGroups, units >>= 1) {
+      if (!(units & 1)) continue;
+      uint64_t word = load<uint64_t>(indices);
+      indices += channel.index_bits;
+      const uint32_t end = std::min(first_group + kUnitGroups, shape.groups());
+      for (uint32_t group = first_group; group < end; group++, word >>= channel.index_bits) {
+        const uint32_t code = palette[word & index_mask], width = code_width(code);
+        Sample values[kGroup];
+        unpack_octet(payload, width, values);
+        payload += width;
+        for (Sample &value : values) value = Sample(value + code_minimum(code));
+        std::memcpy(upper + 4 * group, values, 4 * sizeof(Sample));
+        std::memcpy(lower + 4 * group, values + 4, 4 * sizeof(Sample));
+      }
+    }
+    const Sample first = Sample(channel.first);
+    reconstruct_row<Sample>(channel.predictor, first, pair ? upper - L3_TILE : nullptr, shape.width, upper);
+    reconstruct_row<Sample>(channel.predictor, first, upper, shape.width, lower);
+  }
+  return uint32_t(payload - stream);
+}
+
+// Undoes the colour transform of one row in place; g, r and b are rows of planes.
+template <typename Sample>
+inline void undo_transform(uint32_t transform, const Sample *g, Sample *r, Sample *b) {
+  if (transform == kTransformNone) return;
+  constexpr uint32_t middle = 1u << (kBits<Sample> - 1);
+  for (uint32_t x = 0; x < L3_TILE; x++) {
+    const Sample red = Sample(r[x] + g[x] - middle);
+    const uint32_t reference = transform == kSubtractGreen ? g[x] : (uint32_t(red) + g[x]) / 2;
+    r[x] = red;
+    b[x] = Sample(b[x] + reference - middle);
+  }
+}
+
+template <typename Sample, uint32_t channels>
+inline void interleave(const Sample *const rows[L3_MAX_CHANNELS], uint32_t width, Sample *out) {
+  for (uint32_t x = 0; x < width; x++)
+    for (uint32_t c = 0; c < channels; c++) out[channels * x + c] = rows[c][x];
+}
+
+// One row of a tile as interleaved pixels, the colour transform undone.
+template <typename Sample>
+inline void pixels_of_row(const Planes<Sample> &planes, uint32_t channels, uint32_t transform, uint32_t y, uint32_t width, Sample *out) {
+  const Sample *rows[L3_MAX_CHANNELS];  // in the image's order
+  for (uint32_t n = 0; n < channels; n++) rows[channel_of_plane(n, channels)] = planes.plane[n] + y * L3_TILE;
+  alignas(64) Sample red[L3_TILE], blue[L3_TILE];
+  if (transform != kTransformNone) {
+    std::memcpy(red, rows[0], sizeof red);
+    std::memcpy(blue, rows[2], sizeof blue);
+    undo_transform(transform, rows[1], red, blue);
+    rows[0] = red;
+    rows[2] = blue;
+  }
+  switch (channels) {
+    case 1: return interleave<Sample, 1>(rows, width, out);
+    case 2: return interleave<Sample, 2>(rows, width, out);
+    case 3: return interleave<Sample, 3>(rows, width, out);
+    default: return interleave<Sample, 4>(rows, width, out);
+  }
+}
+
+template <typename Sample>
+void store_tile(const Planes<Sample> &planes, uint32_t channels, uint32_t transform, TileShape shape, uint8_t *out, size_t row_stride,
+                bool /*bypass_cache*/) {
+  alignas(64) Sample pixels[L3_TILE * L3_MAX_CHANNELS];
+  for (uint32_t y = 0; y < shape.height; y++) {
+    pixels_of_row(planes, channels, transform, y, shape.width, pixels);
+    std::memcpy(out + y * row_stride, pixels, shape.width * channels * sizeof(Sample));
+  }
+}
+
+inline void copy_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows,
+                      bool /*bypass_cache*/) {
+  for (uint32_t y = 0; y < rows; y++) std::memcpy(out + y * out_stride, in + y * in_stride, row_size);
+}
+
+}  // namespace
+}  // namespace l3::generic

@@ -1,0 +1,44 @@
+// The published base-delta scheme: profile `paper`, and the prediction that prototype files share with it.
+#pragma once
+
+#include "geometry.h"
+#include "planes.h"
+
+namespace l3 {
+
+// The paper's predictor of a pixel from those above it: to the left (0 at the tile's left edge), straight and to the right (0 at its right
+// edge).
+inline int32_t paper_prediction(int32_t left, int32_t above, int32_t right) {
+  const int32_t plane = left + right - above;
+  const auto distance = [plane](int32_t value) { return plane < value ? value - plane : plane - value; };
+  const bool above_or_right = distance(above) <= distance(right);
+  if (left == 0) return above_or_right ? above : right;
+  if (right == 0) return distance(left) <= distance(above) ? left : above;
+  if (distance(left) <= distance(above) && distance(left) <= distance(right)) return left;
+  return distance(left) <= distance(right) ? above : right;
+}
+
+// The predictions of row `y` of a plane of a tile from the row above it; zeros for row 0.
+template <typename Sample>
+void predict_paper_row(const Sample *plane, uint32_t y, uint32_t width, Sample *prediction) {
+  for (uint32_t x = 0; x < width; x++) {
+    const Sample *above = plane + (y - 1) * L3_TILE + x;
+    prediction[x] = y == 0 ? 0 : Sample(paper_prediction(x ? above[-1] : 0, above[0], x + 1 < width ? above[1] : 0));
+  }
+}
+
+// Decodes a tile's stream into planes. Reads at most kMaxOverread bytes past the stream's end. Returns null,
+// or what is wrong.
+template <typename Sample>
+const char *decode_paper_tile(const uint8_t *stream, uint32_t size, uint32_t channels, TileShape shape, Planes<Sample> *planes);
+
+// Writes a tile's stream to `out`, and up to 16 bytes past it; returns its size.
+template <typename Sample>
+uint32_t encode_paper_tile(const Planes<Sample> &planes, uint32_t channels, TileShape shape, uint8_t *out);
+
+extern template const char *decode_paper_tile(const uint8_t *, uint32_t, uint32_t, TileShape, Planes<uint8_t> *);
+extern template const char *decode_paper_tile(const uint8_t *, uint32_t, uint32_t, TileShape, Planes<uint16_t> *);
+extern template uint32_t encode_paper_tile(const Planes<uint8_t> &, uint32_t, TileShape, uint8_t *);
+extern template uint32_t encode_paper_tile(const Planes<uint16_t> &, uint32_t, TileShape, uint8_t *);
+
+}  // namespace l3
