@@ -1,6 +1,6 @@
 // The back end for any machine.
-#include "generic_kernels.h"
-#include "fast_encoder.h"
+#include "generic_decoder.h"
+#include "generic_encoder.h"
 
 namespace l3 {
 

@@ -101,28 +101,31 @@ const char *decode_label_map(const uint8_t *stream, const FastChannel &channel, 
 }
 
 template <typename Sample>
-uint32_t encode_label_map(const Sample *plane, TileShape shape, uint8_t *out, uint32_t capacity) {
-  // Most photographs leave here, within a row or two.
+uint32_t encode_label_map(const Sample *plane, uint32_t stride, TileShape shape, uint32_t max_labels, uint8_t *out, uint32_t capacity) {
   Sample values[kMaxLabels];
   uint32_t labels = 0;
+  uint8_t indices[kPlaneSize];  // in the order of appearance first, then in that of the values
   for (uint32_t y = 0; y < shape.height; y++) {
-    Sample previous = Sample(~plane[y * L3_TILE]);
+    const Sample *row = plane + y * stride;
+    uint32_t index = kMaxLabels;
     for (uint32_t x = 0; x < shape.width; x++) {
-      const Sample value = plane[y * L3_TILE + x];
-      if (value == previous) continue;
-      previous = value;
-      Sample *place = std::lower_bound(values, values + labels, value);
-      if (place != values + labels && *place == value) continue;
-      if (labels == kMaxLabels || labels * sizeof(Sample) >= capacity) return 0;
-      std::copy_backward(place, values + labels, values + labels + 1);
-      *place = value;
-      labels++;
+      if (index == kMaxLabels || values[index] != row[x]) {
+        index = uint32_t(std::find(values, values + labels, row[x]) - values);
+        if (index == labels) {
+          if (labels == max_labels) return 0;
+          values[labels++] = row[x];
+        }
+      }
+      indices[y * L3_TILE + x] = uint8_t(index);
     }
   }
-  uint8_t indices[kPlaneSize];
+  Sample sorted[kMaxLabels];
+  std::copy(values, values + labels, sorted);
+  std::sort(sorted, sorted + labels);
+  uint8_t place[kMaxLabels];
+  for (uint32_t i = 0; i < labels; i++) place[i] = uint8_t(std::lower_bound(sorted, sorted + labels, values[i]) - sorted);
   for (uint32_t y = 0; y < shape.height; y++)
-    for (uint32_t x = 0; x < shape.width; x++)
-      indices[y * L3_TILE + x] = uint8_t(std::lower_bound(values, values + labels, plane[y * L3_TILE + x]) - values);
+    for (uint32_t x = 0; x < shape.width; x++) indices[y * L3_TILE + x] = place[indices[y * L3_TILE + x]];
 
   uint8_t group_masks[kMaxUnits], pixel_masks[kMaxUnits * kUnitGroups], ranks[kPlaneSize + 1] = {};
   uint32_t marked_units = 0, marked_groups = 0, rank_position = 0;
@@ -162,7 +165,7 @@ uint32_t encode_label_map(const Sample *plane, TileShape shape, uint8_t *out, ui
     out += count;
   };
   *out++ = uint8_t(labels - 1);
-  append(values, labels * sizeof(Sample));
+  append(sorted, labels * sizeof(Sample));
   append(&units, bitmap_size);
   append(group_masks, marked_units);
   append(pixel_masks, marked_groups);
@@ -172,7 +175,7 @@ uint32_t encode_label_map(const Sample *plane, TileShape shape, uint8_t *out, ui
 
 template const char *decode_label_map(const uint8_t *, const FastChannel &, TileShape, uint8_t *);
 template const char *decode_label_map(const uint8_t *, const FastChannel &, TileShape, uint16_t *);
-template uint32_t encode_label_map(const uint8_t *, TileShape, uint8_t *, uint32_t);
-template uint32_t encode_label_map(const uint16_t *, TileShape, uint8_t *, uint32_t);
+template uint32_t encode_label_map(const uint8_t *, uint32_t, TileShape, uint32_t, uint8_t *, uint32_t);
+template uint32_t encode_label_map(const uint16_t *, uint32_t, TileShape, uint32_t, uint8_t *, uint32_t);
 
 }  // namespace l3

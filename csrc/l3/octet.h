@@ -1,6 +1,10 @@
 // Packed octets: eight fields of equal width (docs/format.md, "Packed octets").
 #pragma once
 
+#if defined(__BMI2__)
+#include <immintrin.h>
+#endif
+
 #include "bytes.h"
 
 namespace l3 {
@@ -21,20 +25,34 @@ namespace l3 {
     fields[k] = uint16_t((uint32_t(high >> k * high_width) & mask) << low_width | (uint32_t(low >> 8 * k) & 255));
 }
 
+// The low `width` bits (0..8) of the eight bytes of `fields`, which have no others, side by side.
+[[gnu::always_inline]] inline uint64_t pack_bytes(uint64_t fields, uint32_t width) {
+#if defined(__BMI2__)
+  return _pext_u64(fields, 0x0101010101010101ull * ((1u << width) - 1));
+#else
+  uint64_t packed = 0;
+  for (uint32_t k = 0; k < 8; k++) packed |= (fields >> 8 * k & 255) << k * width;
+  return packed;
+#endif
+}
+
 // Packs eight fields below 2^width and returns the position after them. Writes eight bytes, or sixteen if `width` exceeds 8.
-template <typename Sample>
-[[gnu::always_inline]] inline uint8_t *pack_octet(const Sample fields[8], uint32_t width, uint8_t *out) {
+[[gnu::always_inline]] inline uint8_t *pack_octet(const uint8_t fields[8], uint32_t width, uint8_t *out) {
+  store(out, pack_bytes(load<uint64_t>(fields), width));
+  return out + width;
+}
+
+[[gnu::always_inline]] inline uint8_t *pack_octet(const uint16_t fields[8], uint32_t width, uint8_t *out) {
   uint64_t low = 0, high = 0;
-  if (width > 8) {
-    for (uint32_t k = 0; k < 8; k++) {
-      low |= uint64_t(fields[k] & 255) << 8 * k;
-      high |= uint64_t(uint32_t(fields[k]) >> 8) << k * (width - 8);
-    }
-    store(out, low);
-    store(out + 8, high);
+  for (uint32_t k = 0; k < 8; k++) {
+    low |= uint64_t(fields[k] & 255) << 8 * k;
+    high |= uint64_t(fields[k] >> 8) << 8 * k;
+  }
+  if (width <= 8) {
+    store(out, pack_bytes(low, width));
   } else {
-    for (uint32_t k = 0; k < 8; k++) high |= uint64_t(fields[k]) << k * width;
-    store(out, high);
+    store(out, low);
+    store(out + 8, pack_bytes(high, width - 8));
   }
   return out + width;
 }

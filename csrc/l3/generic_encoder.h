@@ -7,83 +7,90 @@
 #include <bit>
 #include <type_traits>
 
-#include "fast_tile.h"
+#include "generic_decoder.h"
 #include "label_map.h"
-#include "octet.h"
-#include "planes.h"
 
 namespace l3::generic {
 namespace {
 
 constexpr uint32_t kMaxGroups = L3_TILE / 4;  // in a row pair
 
+// A channel with its edges repeated: the neighbours of every sample of a row are read at once, without special cases. Rows are kStride samples
+// apart, and row(y)[-2] to row(y)[L3_TILE] may be read.
 template <typename Sample>
-using Row = Sample[L3_TILE];
+struct PaddedPlane {
+  static constexpr uint32_t kMargin = 16, kStride = L3_TILE + 2 * kMargin;
+  alignas(64) Sample samples[L3_TILE * kStride];
 
-// e(x) -> e(x) - e(x - 1), with e(-1) = 0.
-template <typename Sample>
-inline void difference_along_row(const Sample *in, Sample *out) {
-  Sample shifted[L3_TILE];
-  shifted[0] = 0;
-  std::memcpy(shifted + 1, in, (L3_TILE - 1) * sizeof(Sample));
-  for (uint32_t x = 0; x < L3_TILE; x++) out[x] = Sample(in[x] - shifted[x]);
-}
+  Sample *row(uint32_t y) { return samples + y * kStride + kMargin; }
+  const Sample *row(uint32_t y) const { return samples + y * kStride + kMargin; }
 
-template <typename Sample>
-inline void subtract(const Sample *a, const Sample *b, Sample *out) {
-  for (uint32_t x = 0; x < L3_TILE; x++) out[x] = Sample(a[x] - b[x]);
-}
-
-// The residuals of row `y` under one predictor; zero beyond the tile's right edge.
-template <typename Sample>
-inline void residuals_of_row(const Sample *plane, uint32_t y, uint32_t predictor, uint32_t width, Sample *out) {
-  const Sample *row = plane + y * L3_TILE, *above = row - L3_TILE;
-  Row<Sample> base, distance;
-  if (y == 0 || predictor == kLeft) {
-    const Sample constant = y ? above[0] : row[0];
-    for (uint32_t x = 0; x < L3_TILE; x++) base[x] = constant;
-  } else if (predictor == kAbove || predictor == kPlane) {
-    std::memcpy(base, above, sizeof base);
-  } else {
-    smooth(above, width, base);
+  void repeat_edges(TileShape shape) {
+    for (uint32_t y = 0; y < shape.height; y++) {
+      Sample *samples = row(y);
+      samples[-2] = samples[-1] = samples[0];
+      std::fill(samples + shape.width, samples + L3_TILE + 1, samples[shape.width - 1]);
+    }
   }
-  if (y == 0 || sums_along_row(predictor)) {
-    subtract(row, base, distance);
-    difference_along_row(distance, out);
-  } else {
-    subtract(row, base, out);
-  }
-  for (uint32_t x = width; x < L3_TILE; x++) out[x] = 0;
-}
-
-// What the width and the code of a group follow from: the bitwise or, over its values v, of |v| with v < 0 counted as ~v, and the same of -v.
-// The first is below 2^(n-1) if and only if code 2n - 1 holds the group, the second if and only if code 2n does.
-struct GroupRanges {
-  int32_t low[kMaxGroups], high[kMaxGroups];
 };
 
 template <typename Sample>
-inline GroupRanges ranges_of_groups(const Sample *upper, const Sample *lower) {
-  using Signed = std::make_signed_t<Sample>;
-  using Word = std::conditional_t<sizeof(Sample) == 1, uint32_t, uint64_t>;  // the four samples of a group's row
-  alignas(64) Sample low[L3_TILE], high[L3_TILE];
-  const auto fold = [](Sample sample) { return Sample(Signed(sample) < 0 ? ~sample : sample); };
-  for (uint32_t x = 0; x < L3_TILE; x++) low[x] = fold(upper[x]) | fold(lower[x]);
-  for (uint32_t x = 0; x < L3_TILE; x++) high[x] = fold(Sample(-upper[x])) | fold(Sample(-lower[x]));
-  GroupRanges ranges;
-  const auto reduce = [](const Sample *samples, int32_t *out) {
-    Word words[kMaxGroups];
-    std::memcpy(words, samples, sizeof words);
-    for (uint32_t g = 0; g < kMaxGroups; g++) {
-      Word word = words[g];
-      word |= word >> 16 * sizeof(Sample);
-      word |= word >> 8 * sizeof(Sample);
-      out[g] = Sample(word);
+using Row = Sample[L3_TILE];
+
+// All ones where x = 0, and where x is within the tile.
+template <typename Sample>
+struct ColumnMasks {
+  alignas(64) Row<Sample> first, inside;
+
+  explicit ColumnMasks(uint32_t width) {
+    for (uint32_t x = 0; x < L3_TILE; x++) {
+      first[x] = Sample(x == 0 ? ~0 : 0);
+      inside[x] = Sample(x < width ? ~0 : 0);
     }
-  };
-  reduce(low, ranges.low);
-  reduce(high, ranges.high);
-  return ranges;
+  }
+};
+
+// The residual of sample x of a row under `predictor`, not yet masked to the tile. `row` and `above` point at the sample and the one above it,
+// `first` is the column's mask. In row 0 `above` is not read.
+template <typename Sample>
+[[gnu::always_inline]] inline Sample residual(const Sample *row, const Sample *above, Sample first, uint32_t predictor, bool row_0) {
+  const auto select = [first](Sample if_first, Sample otherwise) { return Sample((if_first & first) | (otherwise & ~first)); };
+  const Sample left = Sample(row[0] - row[-1]);
+  if (row_0) return select(0, left);
+  const Sample from_above = Sample(row[0] - above[0]);
+  if (predictor == kAbove) return from_above;
+  if (predictor == kLeft) return select(from_above, left);
+  if (predictor == kPlane) return select(from_above, Sample(left - (above[0] - above[-1])));
+  const Sample smooth = average(average(above[-1], above[1]), above[0]), smooth_left = average(average(above[-2], above[0]), above[-1]);
+  const Sample from_smooth = Sample(row[0] - smooth);
+  if (predictor == kSmoothAbove) return from_smooth;
+  return select(from_smooth, Sample(left - (smooth - smooth_left)));
+}
+
+// What the widths and the codes of groups follow from, sample by sample and for several row pairs at once: the bitwise or, over the two rows of
+// a pair, of the residuals v with v < 0 counted as ~v, and the same of -v. Over a group, the first is below 2^(n-1) if and only if code 2n - 1
+// holds it, the second if and only if code 2n does.
+template <typename Sample, uint32_t row_pairs>
+struct Magnitudes {
+  alignas(64) Row<Sample> low[row_pairs], high[row_pairs];
+
+  [[gnu::always_inline]] void add(uint32_t pair, uint32_t x, Sample residual) {
+    const auto fold = [](Sample sample) { return Sample(std::make_signed_t<Sample>(sample) < 0 ? ~sample : sample); };
+    low[pair][x] |= fold(residual);
+    high[pair][x] |= fold(Sample(-residual));
+  }
+};
+
+// Joins the magnitudes of the four columns of each group.
+template <typename Sample>
+inline void join_groups(const Sample *magnitudes, uint32_t groups, int32_t *out) {
+  using Word = std::conditional_t<sizeof(Sample) == 1, uint32_t, uint64_t>;  // four samples
+  for (uint32_t g = 0; g < groups; g++) {
+    Word word = load<Word>(reinterpret_cast<const uint8_t *>(magnitudes + 4 * g));
+    word |= word >> 16 * sizeof(Sample);
+    word |= word >> 8 * sizeof(Sample);
+    out[g] = Sample(word);
+  }
 }
 
 // The number of bits of values below 2^24, as the exponent of a float: unlike a count of leading zeros, all instruction sets have it in
@@ -93,29 +100,25 @@ inline int32_t bit_width_of(int32_t value) {
   return exponent > 0 ? exponent : 0;
 }
 
-// Bytes that a row pair's octets take, with the tightest code for each group.
-inline uint32_t octet_bytes(const GroupRanges &ranges) {
-  int32_t sum = 0;
-  for (uint32_t g = 0; g < kMaxGroups; g++) {
-    const int32_t least = ranges.low[g] < ranges.high[g] ? ranges.low[g] : ranges.high[g];
-    sum += bit_width_of(least) + ((ranges.low[g] | ranges.high[g]) != 0);
-  }
-  return uint32_t(sum);
-}
-
-// The tightest code of each group of a row pair.
-inline void codes_of_groups(const GroupRanges &ranges, uint8_t codes[kMaxGroups]) {
-  for (uint32_t g = 0; g < kMaxGroups; g++) {
-    const int32_t low = bit_width_of(ranges.low[g]), high = bit_width_of(ranges.high[g]);
-    const int32_t code = low <= high ? 2 * low + 1 : 2 * high + 2;
-    codes[g] = uint8_t(ranges.low[g] | ranges.high[g] ? code : 0);
+// The tightest code of each group.
+template <typename Sample, uint32_t row_pairs>
+inline void codes_of_groups(const Magnitudes<Sample, row_pairs> &magnitudes, uint32_t used_row_pairs, uint8_t *codes) {
+  int32_t low[row_pairs * kMaxGroups], high[row_pairs * kMaxGroups];
+  const uint32_t groups = used_row_pairs * kMaxGroups;
+  join_groups(magnitudes.low[0], groups, low);
+  join_groups(magnitudes.high[0], groups, high);
+  for (uint32_t g = 0; g < groups; g++) {
+    const int32_t low_width = bit_width_of(low[g]), high_width = bit_width_of(high[g]);
+    const int32_t code = low_width <= high_width ? 2 * low_width + 1 : 2 * high_width + 2;
+    codes[g] = uint8_t(low[g] | high[g] ? code : 0);
   }
 }
 
-// Estimated bytes of a channel under each predictor, and how many samples equal the one above.
+// What looking at some of a channel's row pairs tells.
 struct PredictorCosts {
-  std::array<uint32_t, kPredictors> bytes{};
-  uint32_t repeats = 0;
+  std::array<uint32_t, kPredictors> bytes{};  // of octets, under each predictor
+  uint32_t changed_groups = 0;                // those with a sample unlike the one above it
+  uint32_t changed_samples = 0;
 
   uint32_t best() const { return uint32_t(std::min_element(bytes.begin(), bytes.end()) - bytes.begin()); }
   uint32_t least() const { return *std::min_element(bytes.begin(), bytes.end()); }
@@ -123,32 +126,44 @@ struct PredictorCosts {
 
 // Looks at every `step`-th row pair.
 template <typename Sample>
-PredictorCosts predictor_costs(const Sample *plane, TileShape shape, uint32_t step) {
-  PredictorCosts costs;
+PredictorCosts predictor_costs(const PaddedPlane<Sample> &plane, TileShape shape, const ColumnMasks<Sample> &masks, uint32_t step) {
+  constexpr uint32_t groups = kPredictors * kMaxGroups;
+  int32_t bytes[groups] = {};
+  uint32_t changed_groups = 0;
+  alignas(64) Row<uint8_t> changes{};  // in each column
   for (uint32_t pair = std::min(step / 2, shape.row_pairs() - 1); pair < shape.row_pairs(); pair += step) {
-    Row<Sample> residuals[kPredictors][2] = {};
-    for (uint32_t i = 0; i < 2 && 2 * pair + i < shape.height; i++) {
-      const uint32_t y = 2 * pair + i;
+    Magnitudes<Sample, kPredictors> magnitudes{};  // of the same row pair under each predictor
+    for (uint32_t y = 2 * pair; y < std::min(2 * pair + 2, shape.height); y++) {
+      const Sample *row = plane.row(y), *above = plane.row(y ? y - 1 : 0);
+      const auto add = [&](uint32_t x, uint32_t predictor, bool row_0) {
+        magnitudes.add(predictor, x, residual(row + x, above + x, masks.first[x], predictor, row_0) & masks.inside[x]);
+      };
       if (y == 0) {
-        for (uint32_t p = 0; p < kPredictors; p++) residuals_of_row(plane, y, p, shape.width, residuals[p][i]);
+        for (uint32_t predictor = 0; predictor < kPredictors; predictor++)
+          for (uint32_t x = 0; x < L3_TILE; x++) add(x, predictor, true);
         continue;
       }
-      // The five of one row share most of their work.
-      const Sample *row = plane + y * L3_TILE, *above = row - L3_TILE;
-      Row<Sample> base;
-      smooth(above, shape.width, base);
-      subtract(row, above, residuals[kAbove][i]);
-      subtract(row, base, residuals[kSmoothAbove][i]);
-      difference_along_row(row, residuals[kLeft][i]);
-      residuals[kLeft][i][0] = residuals[kAbove][i][0];
-      difference_along_row(residuals[kAbove][i], residuals[kPlane][i]);
-      difference_along_row(residuals[kSmoothAbove][i], residuals[kSmoothPlane][i]);
-      for (auto &of_predictor : residuals)
-        for (uint32_t x = shape.width; x < L3_TILE; x++) of_predictor[i][x] = 0;
-      for (uint32_t x = 0; x < shape.width; x++) costs.repeats += residuals[kAbove][i][x] == 0;
+      for (uint32_t x = 0; x < L3_TILE; x++) {
+        add(x, kAbove, false);
+        add(x, kSmoothAbove, false);
+        add(x, kLeft, false);
+        add(x, kPlane, false);
+        add(x, kSmoothPlane, false);
+      }
+      for (uint32_t x = 0; x < L3_TILE; x++) changes[x] = uint8_t(changes[x] + ((row[x] != above[x]) & masks.inside[x]));
     }
-    for (uint32_t p = 0; p < kPredictors; p++) costs.bytes[p] += octet_bytes(ranges_of_groups(residuals[p][0], residuals[p][1]));
+    int32_t low[groups], high[groups];
+    join_groups(magnitudes.low[0], groups, low);
+    join_groups(magnitudes.high[0], groups, high);
+    static_assert(kAbove == 0);
+    for (uint32_t g = 0; g < kMaxGroups; g++) changed_groups += (low[g] | high[g]) != 0;
+    for (uint32_t g = 0; g < groups; g++)
+      bytes[g] += bit_width_of(low[g] < high[g] ? low[g] : high[g]) + ((low[g] | high[g]) != 0);
   }
+  PredictorCosts costs;
+  for (uint32_t g = 0; g < groups; g++) costs.bytes[g / kMaxGroups] += uint32_t(bytes[g]);
+  for (uint32_t x = 0; x < L3_TILE; x++) costs.changed_samples += changes[x];
+  costs.changed_groups = changed_groups;
   return costs;
 }
 
@@ -228,18 +243,23 @@ template <typename Sample>
 class FastTileEncoder {
  public:
   FastTileEncoder(const Planes<Sample> &planes, uint32_t channels, uint32_t effort, TileShape shape)
-      : planes_(planes), channels_(channels), effort_(effort), shape_(shape) {}
+      : channels_(channels), effort_(effort), shape_(shape), masks_(shape.width) {
+    for (uint32_t n = 0; n < channels; n++) {
+      for (uint32_t y = 0; y < shape.height; y++)
+        std::memcpy(planes_[n].row(y), planes.plane[n] + y * L3_TILE, L3_TILE * sizeof(Sample));
+      planes_[n].repeat_edges(shape);
+    }
+  }
 
   uint32_t encode(uint8_t *out) {
-    for (uint32_t n = 0; n < channels_; n++) candidates_[n] = consider(planes_.plane[n]);
+    for (uint32_t n = 0; n < channels_; n++) candidates_[n] = consider(planes_[n]);
     const uint32_t transform = channels_ < 3 ? uint32_t(kTransformNone) : choose_transform();
     out[0] = uint8_t(transform);
     uint8_t *body = out + 1 + channels_ * channel_head_size(kBits);
     for (uint32_t n = 0; n < channels_; n++) {
       uint8_t *head = out + 1 + n * channel_head_size(kBits);
-      const Candidate &candidate = candidates_[n];
-      const uint32_t size = write_body(candidate, head, body);
-      store(head + 1, candidate.plane[0]);
+      const uint32_t size = write_body(candidates_[n], head, body);
+      store(head + 1, candidates_[n].plane->row(0)[0]);
       store(head + channel_head_size(kBits) - 2, uint16_t(size));
       body += size;
     }
@@ -249,31 +269,35 @@ class FastTileEncoder {
  private:
   static constexpr uint32_t kBits = 8 * sizeof(Sample);
   static constexpr uint32_t kMaxIndexBits = max_index_bits(kBits);
+  static constexpr uint32_t kSteps[] = {4, 1, 1};  // by effort: one row pair in so many is examined
 
   // One way to store a channel.
   struct Candidate {
-    const Sample *plane;
+    const PaddedPlane<Sample> *plane;
     PredictorCosts costs;
     ChannelPlan plan;  // effort 3 only: others plan the channels that are written
     uint32_t cost() const { return plan.size ? plan.size : costs.least(); }
   };
 
-  Candidate consider(const Sample *plane) {
-    constexpr uint32_t kSteps[] = {4, 1, 1};
-    Candidate candidate{plane, predictor_costs(plane, shape_, kSteps[effort_ - 1]), {}};
+  Candidate consider(const PaddedPlane<Sample> &plane) {
+    Candidate candidate{&plane, predictor_costs(plane, shape_, masks_, kSteps[effort_ - 1]), {}};
     if (effort_ == 3) candidate.plan = best_plan(plane);
     return candidate;
   }
 
-  // Chooses among the transforms and leaves their planes in candidates_.
+  // Chooses among the transforms and puts their planes into candidates_.
   uint32_t choose_transform() {
     constexpr uint32_t middle = 1u << (kBits - 1);
-    const Sample *green = planes_.plane[0], *red = planes_.plane[1], *blue = planes_.plane[2];
-    for (uint32_t i = 0; i < shape_.height * L3_TILE; i++) {
-      red_less_green_[i] = Sample(red[i] - green[i] + middle);
-      blue_less_green_[i] = Sample(blue[i] - green[i] + middle);
-      blue_less_mean_[i] = Sample(blue[i] - (uint32_t(red[i]) + green[i]) / 2 + middle);
+    for (uint32_t y = 0; y < shape_.height; y++) {
+      const Sample *green = planes_[0].row(y), *red = planes_[1].row(y), *blue = planes_[2].row(y);
+      Sample *red_out = red_less_green_.row(y), *blue_out = blue_less_green_.row(y), *mean_out = blue_less_mean_.row(y);
+      for (uint32_t x = 0; x < L3_TILE; x++) {
+        red_out[x] = Sample(red[x] - green[x] + middle);
+        blue_out[x] = Sample(blue[x] - green[x] + middle);
+        mean_out[x] = Sample(blue[x] - (uint32_t(red[x]) + green[x]) / 2 + middle);
+      }
     }
+    for (PaddedPlane<Sample> *plane : {&red_less_green_, &blue_less_green_, &blue_less_mean_}) plane->repeat_edges(shape_);
     const Candidate red_candidate = consider(red_less_green_), blue_candidates[] = {consider(blue_less_green_), consider(blue_less_mean_)};
     const bool mean = blue_candidates[1].cost() < blue_candidates[0].cost();
     const Candidate &blue_candidate = blue_candidates[mean];
@@ -284,7 +308,7 @@ class FastTileEncoder {
   }
 
   // The plan of least size over all predictors. Leaves residuals_ and codes_ of the last one tried.
-  ChannelPlan best_plan(const Sample *plane) {
+  ChannelPlan best_plan(const PaddedPlane<Sample> &plane) {
     ChannelPlan best = plan_for(plane, 0);
     for (uint32_t predictor = 1; predictor < kPredictors; predictor++) {
       const ChannelPlan plan = plan_for(plane, predictor);
@@ -294,24 +318,48 @@ class FastTileEncoder {
   }
 
   // Fills residuals_ and codes_.
-  void analyse(const Sample *plane, uint32_t predictor) {
-    codes_.busy_units = 0;
-    for (uint32_t pair = 0; pair < shape_.row_pairs(); pair++) {
-      Sample *upper = residuals_ + 2 * pair * L3_TILE, *lower = upper + L3_TILE;
-      residuals_of_row(plane, 2 * pair, predictor, shape_.width, upper);
-      if (2 * pair + 1 < shape_.height)
-        residuals_of_row(plane, 2 * pair + 1, predictor, shape_.width, lower);
-      else
-        std::memset(lower, 0, L3_TILE * sizeof(Sample));
-      uint8_t *codes = codes_.codes[pair];
-      codes_of_groups(ranges_of_groups(upper, lower), codes);
-      const uint32_t per_pair = shape_.units_per_row_pair();
-      for (uint32_t unit = 0; unit < per_pair; unit++)
-        codes_.busy_units |= uint64_t(load<uint64_t>(codes + unit * kUnitGroups) != 0) << (pair * per_pair + unit);
+  void analyse(const PaddedPlane<Sample> &plane, uint32_t predictor) {
+    switch (predictor) {
+      case kAbove: return analyse<kAbove>(plane);
+      case kSmoothAbove: return analyse<kSmoothAbove>(plane);
+      case kLeft: return analyse<kLeft>(plane);
+      case kPlane: return analyse<kPlane>(plane);
+      default: return analyse<kSmoothPlane>(plane);
     }
   }
 
-  ChannelPlan plan_for(const Sample *plane, uint32_t predictor) {
+  template <uint32_t predictor>
+  void analyse(const PaddedPlane<Sample> &plane) {
+    Magnitudes<Sample, L3_TILE / 2> magnitudes;
+    for (uint32_t pair = 0; pair < shape_.row_pairs(); pair++) {
+      std::memset(magnitudes.low[pair], 0, sizeof magnitudes.low[pair]);
+      std::memset(magnitudes.high[pair], 0, sizeof magnitudes.high[pair]);
+      for (uint32_t y = 2 * pair; y < 2 * pair + 2; y++) {
+        Sample *out = residuals_ + y * L3_TILE;
+        if (y >= shape_.height) {
+          std::memset(out, 0, L3_TILE * sizeof(Sample));
+          continue;
+        }
+        const Sample *row = plane.row(y), *above = plane.row(y ? y - 1 : 0);
+        const auto take = [&](uint32_t x, bool row_0) {
+          const Sample value = residual(row + x, above + x, masks_.first[x], predictor, row_0) & masks_.inside[x];
+          out[x] = value;
+          magnitudes.add(pair, x, value);
+        };
+        if (y == 0)
+          for (uint32_t x = 0; x < L3_TILE; x++) take(x, true);
+        else
+          for (uint32_t x = 0; x < L3_TILE; x++) take(x, false);
+      }
+    }
+    codes_of_groups(magnitudes, shape_.row_pairs(), codes_.codes[0]);
+    const uint32_t per_pair = shape_.units_per_row_pair();
+    codes_.busy_units = 0;
+    for (uint32_t unit = 0; unit < shape_.units(); unit++)
+      codes_.busy_units |= uint64_t(load<uint64_t>(codes_.codes[unit / per_pair] + unit % per_pair * kUnitGroups) != 0) << unit;
+  }
+
+  ChannelPlan plan_for(const PaddedPlane<Sample> &plane, uint32_t predictor) {
     analyse(plane, predictor);
     Histogram<Sample> all{};
     for (uint32_t pair = 0; pair < shape_.row_pairs(); pair++)
@@ -345,17 +393,18 @@ class FastTileEncoder {
 
   // Writes the mode to `head` and the body; returns the body's size.
   uint32_t write_body(const Candidate &candidate, uint8_t *head, uint8_t *body) {
-    const ChannelPlan plan = effort_ == 3 ? candidate.plan : plan_for(candidate.plane, candidate.costs.best());
-    // Label maps are for channels most of whose samples repeat the one above; others are spared the attempt.
-    const uint32_t examined = effort_ == 1 ? shape_.pixels() / 4 : shape_.pixels();
-    if (candidate.costs.repeats >= examined / 2) {
-      if (const uint32_t size = encode_label_map(candidate.plane, shape_, body, plan.size)) {
+    const ChannelPlan plan = effort_ == 3 ? candidate.plan : plan_for(*candidate.plane, candidate.costs.best());
+    const uint32_t step = kSteps[effort_ - 1], max_labels = max_labels_below(plan.size, candidate.costs.changed_groups * step,
+                                                                             candidate.costs.changed_samples * step, sizeof(Sample));
+    if (max_labels) {
+      if (const uint32_t size =
+              encode_label_map(candidate.plane->row(0), PaddedPlane<Sample>::kStride, shape_, max_labels, body, plan.size - 1)) {
         head[0] = kLabelMap;
         return size;
       }
     }
     head[0] = uint8_t(plan.predictor | plan.index_bits << 3 | uint32_t(plan.has_bitmap) << 6);
-    if (effort_ == 3) analyse(candidate.plane, plan.predictor);
+    if (effort_ == 3) analyse(*candidate.plane, plan.predictor);
     return write_residuals(plan, body);
   }
 
@@ -404,13 +453,13 @@ class FastTileEncoder {
     return uint32_t(payload - body);
   }
 
-  const Planes<Sample> &planes_;
   const uint32_t channels_, effort_;
   const TileShape shape_;
+  const ColumnMasks<Sample> masks_;
+  PaddedPlane<Sample> planes_[L3_MAX_CHANNELS], red_less_green_, blue_less_green_, blue_less_mean_;
   Candidate candidates_[L3_MAX_CHANNELS];
   ChannelCodes codes_;
   alignas(64) Sample residuals_[kPlaneSize];
-  alignas(64) Sample red_less_green_[kPlaneSize], blue_less_green_[kPlaneSize], blue_less_mean_[kPlaneSize];
 };
 
 template <typename Sample>
