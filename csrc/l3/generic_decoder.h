@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 
 #include "kernels.h"
 #include "octet.h"
@@ -14,20 +13,24 @@ namespace {
 template <typename Sample>
 constexpr uint32_t kBits = 8 * sizeof(Sample);
 
+// What the indices of a channel stand for.
 template <typename Sample>
-using Palette = std::array<uint8_t, code_count(kBits<Sample>)>;
+struct Palette {
+  struct Code {
+    uint8_t width;
+    Sample minimum;
+  };
+  Code codes[code_count(kBits<Sample>)];
 
-// The codes that indices stand for. Indices have no more bits than the palette has entries, so that none can leave it.
-template <typename Sample>
-Palette<Sample> read_palette(const uint8_t *bytes, uint32_t index_bits) {
-  Palette<Sample> codes{};
-  if (index_bits == max_index_bits(kBits<Sample>)) {
-    for (uint32_t i = 0; i < codes.size(); i++) codes[i] = uint8_t(i);
-  } else {
-    for (uint32_t i = 0; i < 1u << index_bits; i++) codes[i] = sizeof(Sample) == 2 ? bytes[i] : bytes[i / 2] >> 4 * (i % 2) & 15;
+  // The palette was validated: its codes are known, and `index_bits` is no more than the table allows.
+  Palette(const uint8_t *palette, uint32_t index_bits) {
+    for (uint32_t i = 0; i < 1u << index_bits; i++) {
+      uint32_t code = i;
+      if (index_bits < max_index_bits(kBits<Sample>)) code = sizeof(Sample) == 2 ? palette[i] : palette[i / 2] >> 4 * (i % 2) & 15;
+      codes[i] = {uint8_t(code_width(code)), Sample(code_minimum(code))};
+    }
   }
-  return codes;
-}
+};
 
 template <typename Sample>
 constexpr Sample average(Sample a, Sample b) {
@@ -44,13 +47,29 @@ inline void smooth(const Sample *above, uint32_t width, Sample *base) {
   for (uint32_t x = 0; x < L3_TILE; x++) base[x] = average(average(padded[x], padded[x + 2]), padded[x + 1]);
 }
 
+// Running sums of a row, in place.
+inline void sum_along_row(uint16_t *row) {
+  uint16_t sum = 0;
+  for (uint32_t x = 0; x < L3_TILE; x++) row[x] = sum = uint16_t(sum + row[x]);
+}
+
+// Eight samples at a time: a product sums pairs of samples over four lanes of 16 bits, none of which overflows.
+inline void sum_along_row(uint8_t *row) {
+  constexpr uint64_t low_bytes = 0x00FF00FF00FF00FFull, ones = 0x0001000100010001ull;
+  uint64_t before = 0;  // the sum of all earlier samples
+  for (uint32_t x = 0; x < L3_TILE; x += 8) {
+    const uint64_t samples = load<uint64_t>(row + x), odd = samples >> 8 & low_bytes;
+    const uint64_t through_odd = ((samples & low_bytes) + odd + before) * ones;
+    // `before` went into every lane's sum once, through the lowest lane.
+    store(row + x, ((through_odd - odd) & low_bytes) | (through_odd & low_bytes) << 8);
+    before = through_odd >> 48 & 255;
+  }
+}
+
 // Turns a row of residuals into samples in place. `above` is the row above, or null in row 0.
 template <typename Sample>
 inline void reconstruct_row(uint32_t predictor, Sample first, const Sample *above, uint32_t width, Sample *row) {
-  if (!above || sums_along_row(predictor)) {
-    Sample sum = 0;
-    for (uint32_t x = 0; x < L3_TILE; x++) row[x] = sum = Sample(sum + row[x]);
-  }
+  if (!above || sums_along_row(predictor)) sum_along_row(row);
   alignas(64) Sample base[L3_TILE];
   if (!above || predictor == kLeft) {
     const Sample constant = above ? above[0] : first;
@@ -65,7 +84,7 @@ inline void reconstruct_row(uint32_t predictor, Sample first, const Sample *abov
 
 template <typename Sample>
 uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileShape shape, Sample *plane) {
-  const Palette<Sample> palette = read_palette<Sample>(stream + channel.palette, channel.index_bits);
+  const Palette<Sample> palette(stream + channel.palette, channel.index_bits);
   const uint8_t *indices = stream + channel.indices, *payload = stream + channel.payload;
   const uint32_t index_mask = (1u << channel.index_bits) - 1;
   uint64_t units = channel.units;
@@ -78,11 +97,11 @@ uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileS
       indices += channel.index_bits;
       const uint32_t end = std::min(first_group + kUnitGroups, shape.groups());
       for (uint32_t group = first_group; group < end; group++, word >>= channel.index_bits) {
-        const uint32_t code = palette[word & index_mask], width = code_width(code);
+        const auto code = palette.codes[word & index_mask];
         Sample values[kGroup];
-        unpack_octet(payload, width, values);
-        payload += width;
-        for (Sample &value : values) value = Sample(value + code_minimum(code));
+        unpack_octet(payload, code.width, values);
+        payload += code.width;
+        for (Sample &value : values) value = Sample(value + code.minimum);
         std::memcpy(upper + 4 * group, values, 4 * sizeof(Sample));
         std::memcpy(lower + 4 * group, values + 4, 4 * sizeof(Sample));
       }

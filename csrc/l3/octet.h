@@ -9,20 +9,30 @@
 
 namespace l3 {
 
+// The eight fields of `width` bits (0..8) of an octet, each in a byte.
+[[gnu::always_inline]] inline uint64_t spread_octet(uint64_t octet, uint32_t width) {
+#if defined(__BMI2__)
+  return _pdep_u64(octet, 0x0101010101010101ull * ((1u << width) - 1));
+#else
+  // Halves, then quarters, then eighths move apart.
+  const uint64_t four = (1ull << 4 * width) - 1, two = ((1ull << 2 * width) - 1) * 0x0000000100000001ull;
+  const uint64_t one = ((1ull << width) - 1) * 0x0001000100010001ull;
+  octet = (octet & four) | (octet >> 4 * width & four) << 32;
+  octet = (octet & two) | (octet >> 2 * width & two) << 16;
+  return (octet & one) | (octet >> width & one) << 8;
+#endif
+}
+
 // Unpacks fields of `width` bits, 0..8. Reads eight bytes.
 [[gnu::always_inline]] inline void unpack_octet(const uint8_t *bytes, uint32_t width, uint8_t fields[8]) {
-  const uint64_t packed = load<uint64_t>(bytes);
-  const uint32_t mask = (1u << width) - 1;
-  for (uint32_t k = 0; k < 8; k++) fields[k] = uint8_t(packed >> k * width & mask);
+  store(fields, spread_octet(load<uint64_t>(bytes), width));
 }
 
 // Unpacks fields of `width` bits, 0..16. Reads eight bytes, or sixteen if `width` exceeds 8.
 [[gnu::always_inline]] inline void unpack_octet(const uint8_t *bytes, uint32_t width, uint16_t fields[8]) {
-  const uint32_t low_width = width > 8 ? 8 : 0, high_width = width - low_width;
-  const uint64_t low = width > 8 ? load<uint64_t>(bytes) : 0, high = load<uint64_t>(bytes + low_width);
-  const uint32_t mask = (1u << high_width) - 1;
-  for (uint32_t k = 0; k < 8; k++)
-    fields[k] = uint16_t((uint32_t(high >> k * high_width) & mask) << low_width | (uint32_t(low >> 8 * k) & 255));
+  const uint32_t low_width = width > 8 ? 8 : 0;
+  const uint64_t low = width > 8 ? load<uint64_t>(bytes) : 0, high = spread_octet(load<uint64_t>(bytes + low_width), width - low_width);
+  for (uint32_t k = 0; k < 8; k++) fields[k] = uint16_t((high >> 8 * k & 255) << low_width | (low >> 8 * k & 255));
 }
 
 // The low `width` bits (0..8) of the eight bytes of `fields`, which have no others, side by side.
