@@ -1,0 +1,53 @@
+// The operator decoders.l3 for the CPU: an adapter between DALI's batches and the codec core.
+#ifndef DALI_L3_DALI_L3_DECODER_H_
+#define DALI_L3_DALI_L3_DECODER_H_
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "dali/pipeline/operator/checkpointing/stateless_operator.h"
+#include "l3/l3.h"
+#include "roi.h"
+
+namespace dali_l3 {
+
+class L3Decoder : public dali::StatelessOperator<dali::CPUBackend> {
+ public:
+  explicit L3Decoder(const dali::OpSpec &spec);
+
+ protected:
+  bool SetupImpl(std::vector<dali::OutputDesc> &outputs, const dali::Workspace &ws) override;
+  void RunImpl(dali::Workspace &ws) override;
+
+ private:
+  struct Sample {
+    l3_stream stream;
+    l3_rect roi;
+  };
+  // A run of tiles of one sample: the unit of work that threads take.
+  struct Piece {
+    int sample;
+    uint32_t first_tile, tile_count;
+  };
+
+  void DecodePiece(const Piece &piece, dali::TensorList<dali::CPUBackend> &output, bool bypass_cache);
+  [[noreturn]] static void Fail(const dali::TensorList<dali::CPUBackend> &input, int sample, const std::string &reason);
+
+  RoiArguments roi_;
+  dali::DALIDataType dtype_;
+  l3_color color_;
+  l3_sample sample_type_;
+  uint32_t options_;
+
+  // Of the current batch; kept as members so that batches allocate nothing.
+  std::vector<Sample> samples_;
+  std::vector<Piece> pieces_;
+  std::mutex failure_mutex_;
+  int failed_sample_ = -1;  // the first one in the batch
+  l3_error failure_ = {};
+};
+
+}  // namespace dali_l3
+
+#endif  // DALI_L3_DALI_L3_DECODER_H_

@@ -1,0 +1,82 @@
+// The region of interest that an operator's arguments ask for: those of fn.decoders.image_crop or those of fn.decoders.image_slice.
+//
+// DALI ships the headers of the classes behind those operators but does not export their code, so the arguments are read here, for images
+// alone and by the rules of DALI's documentation. Axis 0 is the height, axis 1 the width.
+#ifndef DALI_L3_DALI_ROI_H_
+#define DALI_L3_DALI_ROI_H_
+
+#include <vector>
+
+#include "dali/pipeline/operator/arg_helper.h"
+#include "dali/pipeline/operator/op_spec.h"
+#include "dali/pipeline/workspace/workspace.h"
+#include "l3/l3.h"
+
+namespace dali_l3 {
+
+// A window along one axis, pixels.
+struct Interval {
+  int64_t start, end;
+};
+
+// `crop` or `crop_h` and `crop_w`; `crop_pos_x`, `crop_pos_y`, `rounding`.
+class CropArguments {
+ public:
+  explicit CropArguments(const dali::OpSpec &spec);
+  bool Given() const { return crop_.HasExplicitValue() || height_.HasExplicitValue(); }
+  void Acquire(const dali::OpSpec &spec, const dali::Workspace &ws, int batch_size);
+  Interval Window(int sample, int axis, int64_t extent) const;
+
+ private:
+  dali::ArgValue<float, 1> crop_;
+  dali::ArgValue<float> height_, width_, position_y_, position_x_;
+  bool truncate_;
+};
+
+// `start`, `end`, `shape` or their `rel_` forms, or the inputs anchor and shape with `normalized_anchor` and `normalized_shape`; `axes` or
+// `axis_names`.
+class SliceArguments {
+ public:
+  explicit SliceArguments(const dali::OpSpec &spec);
+  bool Given() const { return named_ || positional_; }
+  void Acquire(const dali::OpSpec &spec, const dali::Workspace &ws, int batch_size);
+  Interval Window(int sample, int axis, int64_t extent) const;
+
+ private:
+  void AcquireAxes(const dali::OpSpec &spec, const dali::Workspace &ws, int batch_size);
+  void AcquireInputs(const dali::Workspace &ws, int batch_size);
+  Interval NamedWindow(int sample, int index, int64_t extent) const;
+  Interval InputWindow(int sample, int index, int64_t extent) const;
+
+  dali::ArgValue<int, 1> start_, end_, shape_, axes_;
+  dali::ArgValue<float, 1> rel_start_, rel_end_, rel_shape_;
+  bool named_, positional_;
+  bool normalized_anchor_, normalized_shape_;
+  std::vector<int> axis_names_;                 // as axes; empty where `axes` rules
+  std::vector<std::vector<int>> sample_axes_;   // of each sample of the batch: the axes that its values are for, in their order
+  std::vector<std::vector<double>> anchors_, shapes_;  // of each sample: the values of the two inputs
+  bool integer_inputs_ = false;
+};
+
+// One of the two, or the whole image.
+class RoiArguments {
+ public:
+  // Throws std::invalid_argument when the arguments contradict each other.
+  explicit RoiArguments(const dali::OpSpec &spec);
+
+  // Reads the arguments of a batch.
+  void Acquire(const dali::OpSpec &spec, const dali::Workspace &ws, int batch_size);
+
+  // The region of one sample. Throws std::invalid_argument when it is empty or does not lie inside the image.
+  l3_rect Region(int sample, uint32_t height, uint32_t width) const;
+
+ private:
+  Interval Window(int sample, int axis, int64_t extent) const;
+
+  CropArguments crop_;
+  SliceArguments slice_;
+};
+
+}  // namespace dali_l3
+
+#endif  // DALI_L3_DALI_ROI_H_

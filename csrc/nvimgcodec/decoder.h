@@ -1,0 +1,36 @@
+// Decodes L3 files on the CPU, one call a file; calls may come from any number of threads.
+#ifndef DALI_L3_NVIMGCODEC_DECODER_H_
+#define DALI_L3_NVIMGCODEC_DECODER_H_
+
+#include "common.h"
+
+namespace dali_l3 {
+
+// The descriptor points to the decoder: it stays where it is while it is registered.
+class Decoder {
+ public:
+  explicit Decoder(const nvimgcodecFrameworkDesc_t *framework);
+  Decoder(const Decoder &) = delete;
+  Decoder &operator=(const Decoder &) = delete;
+  const nvimgcodecDecoderDesc_t *descriptor() const { return &descriptor_; }
+
+ private:
+  static nvimgcodecStatus_t Create(void *instance, nvimgcodecDecoder_t *decoder, const nvimgcodecExecutionParams_t *exec_params,
+                                   const char *options) noexcept;
+  static nvimgcodecStatus_t Destroy(nvimgcodecDecoder_t decoder) noexcept;
+  static nvimgcodecStatus_t GetMetadata(nvimgcodecDecoder_t decoder, const nvimgcodecCodeStreamDesc_t *code_stream,
+                                        nvimgcodecMetadata_t **metadata, int *metadata_count) noexcept;
+  static nvimgcodecProcessingStatus_t CanDecode(nvimgcodecDecoder_t decoder, const nvimgcodecImageDesc_t *image,
+                                                const nvimgcodecCodeStreamDesc_t *code_stream, const nvimgcodecDecodeParams_t *params,
+                                                int thread_idx) noexcept;
+  static nvimgcodecStatus_t Decode(nvimgcodecDecoder_t decoder, const nvimgcodecImageDesc_t *image,
+                                   const nvimgcodecCodeStreamDesc_t *code_stream, const nvimgcodecDecodeParams_t *params,
+                                   int thread_idx) noexcept;
+
+  Log log_;
+  nvimgcodecDecoderDesc_t descriptor_;
+};
+
+}  // namespace dali_l3
+
+#endif  // DALI_L3_NVIMGCODEC_DECODER_H_

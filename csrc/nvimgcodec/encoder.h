@@ -1,0 +1,33 @@
+// Encodes images as L3, profile `fast`.
+#ifndef DALI_L3_NVIMGCODEC_ENCODER_H_
+#define DALI_L3_NVIMGCODEC_ENCODER_H_
+
+#include "common.h"
+
+namespace dali_l3 {
+
+// The descriptor points to the encoder: it stays where it is while it is registered.
+class Encoder {
+ public:
+  explicit Encoder(const nvimgcodecFrameworkDesc_t *framework);
+  Encoder(const Encoder &) = delete;
+  Encoder &operator=(const Encoder &) = delete;
+  const nvimgcodecEncoderDesc_t *descriptor() const { return &descriptor_; }
+
+ private:
+  static nvimgcodecStatus_t Create(void *instance, nvimgcodecEncoder_t *encoder, const nvimgcodecExecutionParams_t *exec_params,
+                                   const char *options) noexcept;
+  static nvimgcodecStatus_t Destroy(nvimgcodecEncoder_t encoder) noexcept;
+  static nvimgcodecProcessingStatus_t CanEncode(nvimgcodecEncoder_t encoder, const nvimgcodecCodeStreamDesc_t *code_stream,
+                                                const nvimgcodecImageDesc_t *image, const nvimgcodecEncodeParams_t *params,
+                                                int thread_idx) noexcept;
+  static nvimgcodecStatus_t Encode(nvimgcodecEncoder_t encoder, const nvimgcodecCodeStreamDesc_t *code_stream,
+                                   const nvimgcodecImageDesc_t *image, const nvimgcodecEncodeParams_t *params, int thread_idx) noexcept;
+
+  Log log_;
+  nvimgcodecEncoderDesc_t descriptor_;
+};
+
+}  // namespace dali_l3
+
+#endif  // DALI_L3_NVIMGCODEC_ENCODER_H_
