@@ -217,7 +217,7 @@ extern "C" l3_status l3_open(const void *data, size_t size, l3_stream *stream, l
 extern "C" l3_status l3_next_metadata(const l3_stream *stream, size_t *cursor, l3_metadata *entry, l3_error *error) {
   *entry = {};
   const size_t area_size = stream->info.metadata_size;
-  if (*cursor == 0 && area_size && crc32c(stream->metadata, area_size) != load<uint32_t>(stream->data + kMetadataChecksum))
+  if (*cursor == 0 && !stream->info.prototype && crc32c(stream->metadata, area_size) != load<uint32_t>(stream->data + kMetadataChecksum))
     return fail(error, L3_ERROR_CHECKSUM, "the metadata's checksum does not match");
   if (*cursor >= area_size) return L3_OK;
   const uint8_t *start = stream->metadata + *cursor;
