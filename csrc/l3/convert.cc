@@ -10,7 +10,7 @@
 namespace l3 {
 namespace {
 
-// ---- Step 1: colour, at the file's depth ----
+// ---- Step 1: color, at the file's depth ----
 
 // Luma with the weights and the rounding of libpng, which decodes gray for DALI: 8 bits truncate, 16 bits round.
 template <typename T>

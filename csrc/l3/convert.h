@@ -1,4 +1,4 @@
-// Conversion of decoded pixels to the colour and the sample type that a caller asks for.
+// Conversion of decoded pixels to the color and the sample type that a caller asks for.
 //
 // The results equal what fn.decoders.image of DALI 2.4 gives for the same pixels stored as PNG, bit for bit, so that a data set can change
 // its file format without changing what a network sees. docs/dali.md states the rules.

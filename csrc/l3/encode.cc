@@ -43,10 +43,10 @@ l3_status check(const l3_image &image, const l3_encode_options &options, l3_info
 uint32_t tile_bound(const l3_info &info, TileShape shape) {
   const uint32_t raw_size = shape.pixels() * pixel_size(info);
   if (info.profile == L3_PROFILE_RAW) return aligned4(raw_size);
-  // Whole octets, and beside them heads, palettes, bitmaps, index words and row headers.
-  const uint32_t octets = shape.groups() * shape.row_pairs() * kGroup * pixel_size(info);
+  // Whole octets, of 8 x 1 samples in `paper` and of 4 x 2 in `fast`, and beside them heads, palettes, bitmaps, index words and row headers.
+  const uint32_t octets = info.profile == L3_PROFILE_PAPER ? (shape.width + 7) / 8 * shape.height : shape.groups() * shape.row_pairs();
   const uint32_t rest = 1 + info.channels * (8 + 32 + 8 + std::max(5 * shape.units(), shape.height * 3));
-  return aligned4(octets + rest);
+  return aligned4(octets * 8 * pixel_size(info) + rest);
 }
 
 uint64_t payload_bound(const l3_info &info) {
