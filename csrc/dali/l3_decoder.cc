@@ -12,7 +12,7 @@ namespace {
 using dali::CPUBackend;
 using dali::make_string;
 
-// Tiles in a piece: some 100 microseconds of work, against which taking a piece costs nothing; small enough for one image to occupy all threads.
+// Tiles in a piece: some 100 microseconds of work, so that taking a piece costs nothing beside it and one image still occupies all threads.
 constexpr uint32_t kTilesPerPiece = 64;
 
 l3_color ToColor(dali::DALIImageType type) {
@@ -39,9 +39,9 @@ l3_sample ToSample(dali::DALIDataType type) {
   }
 }
 
-// Output of a batch, bytes, from which on it is written past the cache. It would be evicted before anyone reads it, and lines that are written
-// past the cache need not be read first. A core's share of a last-level cache, roughly: what the system reports is wrong on many virtual
-// machines, and 6 MB were seen to gain as much as 100.
+// Bytes of a batch's output from which on it is written past the cache: it would be evicted before anyone reads it, and lines that are
+// written past the cache need not be read first. About a core's share of a last-level cache. The size that the system reports is wrong on
+// many virtual machines, and batches of 6 MB were seen to gain as much as batches of 100.
 constexpr size_t kBypassCacheSize = size_t{4} << 20;
 
 }  // namespace
@@ -87,7 +87,6 @@ void L3Decoder::RunImpl(dali::Workspace &ws) {
 
   pieces_.clear();
   for (int i = 0; i < static_cast<int>(samples_.size()); i++) {
-    output.SetSourceInfo(i, input.GetMeta(i).GetSourceInfo());
     const uint32_t tiles = l3_tile_count(&samples_[i].stream, &samples_[i].roi);
     for (uint32_t first = 0; first < tiles; first += kTilesPerPiece) {
       pieces_.push_back({i, first, std::min(kTilesPerPiece, tiles - first)});
@@ -146,8 +145,8 @@ The output is in *HWC* layout; two-dimensional images become ``HxWx1``. Threads 
 one large image keeps all of them busy.
 
 A region of interest can be given by the arguments of :meth:`nvidia.dali.fn.decoders.image_crop` or by those of
-:meth:`nvidia.dali.fn.decoders.image_slice`, but not by both. Only the tiles that it touches are read. It must not be empty and must lie inside
-the image.
+:meth:`nvidia.dali.fn.decoders.image_slice`, but not by both. Only the tiles that it touches are read. It must not be empty and must lie
+inside the image.
 
 Colors and samples are converted as :meth:`nvidia.dali.fn.decoders.image` converts the same pixels stored as PNG.)code")
     .NumInput(1, 3)
@@ -163,7 +162,8 @@ False.)code")
     .AddOptionalArg("output_type",
                     R"code(The color space of the output image.
 
-Gray is repeated for RGB and BGR, alpha is dropped for all but ANY_DATA, which keeps the channels of the file. YCbCr follows ITU-R BT.601.)code",
+Gray is repeated for RGB and BGR, alpha is dropped for all but ANY_DATA, which keeps the channels of the file. YCbCr follows
+ITU-R BT.601.)code",
                     DALI_RGB)
     .AddOptionalTypeArg("dtype",
                         R"code(Output data type of the image.

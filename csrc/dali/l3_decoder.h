@@ -40,7 +40,7 @@ class L3Decoder : public dali::StatelessOperator<dali::CPUBackend> {
   l3_sample sample_type_;
   uint32_t options_;
 
-  // Of the current batch; kept as members so that batches allocate nothing.
+  // Of the current batch; members, so that their memory is not allocated anew for each.
   std::vector<Sample> samples_;
   std::vector<Piece> pieces_;
   std::mutex failure_mutex_;

@@ -41,7 +41,8 @@ CropArguments::CropArguments(const dali::OpSpec &spec)
   Require(height_.HasExplicitValue() == width_.HasExplicitValue(), "`crop_w` and `crop_h` must be given together");
   Require(!crop_.HasExplicitValue() || !height_.HasExplicitValue(), "`crop` cannot be combined with `crop_h` and `crop_w`");
   const auto rounding = spec.GetArgument<std::string>("rounding");
-  Require(rounding == "round" || rounding == "truncate", make_string("`rounding` must be \"round\" or \"truncate\", not \"", rounding, "\""));
+  Require(rounding == "round" || rounding == "truncate",
+          make_string("`rounding` must be \"round\" or \"truncate\", not \"", rounding, "\""));
   truncate_ = rounding == "truncate";
 }
 
@@ -192,7 +193,7 @@ Interval SliceArguments::NamedWindow(int sample, int index, int64_t extent) cons
   if (shape_.HasExplicitValue()) end = start + value(shape_);
   if (rel_shape_.HasExplicitValue()) {
     // Relative values are added before they are multiplied, to round once.
-    end = rel_start_.HasExplicitValue() ? (value(rel_start_) + value(rel_shape_)) * size : start + value(rel_shape_) * size;
+    end = start + value(rel_shape_) * size;
   }
   return {ToPixel(start), ToPixel(end)};
 }

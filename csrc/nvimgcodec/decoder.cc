@@ -16,7 +16,7 @@ constexpr size_t kBypassCacheSize = size_t{1} << 20;
 
 Decoder *ToDecoder(nvimgcodecDecoder_t handle) { return reinterpret_cast<Decoder *>(handle); }
 
-// The colour that a request asks for, given the channels of the file. False: it cannot be decoded to.
+// The color that a request asks for, given the channels of the file. False: it cannot be decoded to.
 bool ToColor(const nvimgcodecImageInfo_t &request, uint32_t channels, l3_color *color) {
   switch (request.sample_format) {
     case NVIMGCODEC_SAMPLEFORMAT_I_RGB: *color = L3_COLOR_RGB; return true;
@@ -71,7 +71,8 @@ void DecodeTo(const nvimgcodecImageInfo_t &request, const nvimgcodecCodeStreamDe
   output.row_stride = plane.row_stride;
   if (request.num_planes != 1 || request.buffer_kind != NVIMGCODEC_IMAGE_BUFFER_KIND_STRIDED_HOST ||
       !ToColor(request, stream.info.channels, &output.color) || !ToSample(plane.sample_type, &output.sample) ||
-      plane.num_channels != l3_output_channels(&stream.info, output.color) || plane.width != region.width || plane.height != region.height) {
+      plane.num_channels != l3_output_channels(&stream.info, output.color) || plane.width != region.width ||
+      plane.height != region.height) {
     throw std::runtime_error("the requested image does not fit the file");
   }
   output.bypass_cache = plane.row_stride * plane.height > kBypassCacheSize;

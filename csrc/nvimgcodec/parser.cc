@@ -1,7 +1,8 @@
 // The parser reads the header alone.
 //
-// It accepts whatever starts like an L3 file. A status is all that a parser can report, and DALI passes it on without the file's name, whereas a
-// failure of the decoder is reported with it. So a file whose header is broken is described as one black pixel, and the decoder refuses it.
+// It accepts whatever starts like an L3 file. A status is all that a parser can report, and DALI passes it on without the file's name,
+// whereas a failure of the decoder is reported with it. So a file whose header is broken is described as one pixel, and the decoder
+// refuses it.
 
 #include "parser.h"
 

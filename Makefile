@@ -1,0 +1,53 @@
+# On a fresh machine with python3, g++ and make (no GPU, no CUDA): `make demo` and `make test`. Everything lands in .venv and build.
+PYTHON ?= python3
+JOBS ?= $(shell nproc)
+
+VENV := $(CURDIR)/.venv
+export PATH := $(VENV)/bin:$(PATH)
+# An editable install knows only the Python files that it found, so these count as sources too.
+SOURCES := CMakeLists.txt $(shell find cmake csrc python -type f -not -name '*.pyc')
+
+.PHONY: help venv build demo test test-cpp test-sanitized test-python clean
+
+help:
+	@echo "make demo    convert photographs to L3, decode them with DALI, compare with PNG, BMP and JPEG"
+	@echo "make test    run the C++ and the Python tests"
+	@echo "make build   install the package with everything it needs into .venv"
+	@echo "make clean   remove .venv and build"
+
+venv: $(VENV)/requirements.txt
+build: $(VENV)/installed
+
+# What the build needs, which depends on the machine: see _build/backend.py.
+$(VENV)/requirements.txt: pyproject.toml _build/backend.py
+	$(PYTHON) -m venv $(VENV)
+	pip install --quiet --upgrade pip scikit-build-core
+	python _build/backend.py > $@.new
+	pip install --quiet --requirement $@.new
+	mv $@.new $@
+
+$(VENV)/installed: $(VENV)/requirements.txt $(SOURCES)
+	pip install --quiet --no-build-isolation --editable '.[demo,test]'
+	touch $@
+
+demo: build
+	python examples/demo.py
+
+test: test-cpp test-sanitized test-python
+
+# The core and its tests by CMake alone, as a C++ project would build them; then once more under ASan and UBSan.
+test-cpp: venv
+	cmake -S . -B build/cpp
+	cmake --build build/cpp --parallel $(JOBS)
+	ctest --test-dir build/cpp --output-on-failure --parallel $(JOBS)
+
+test-sanitized: venv
+	cmake -S . -B build/sanitized -DDALI_L3_SANITIZE=ON
+	cmake --build build/sanitized --parallel $(JOBS)
+	ctest --test-dir build/sanitized --output-on-failure --parallel $(JOBS)
+
+test-python: build
+	python -m pytest
+
+clean:
+	rm -rf $(VENV) build

@@ -1,0 +1,161 @@
+"""What the benchmarks share: interleaved timing, a description of the machine, targets and results files."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import io
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import imagecodecs
+import numpy as np
+from PIL import Image, features
+from rich.console import Console
+from rich.table import Table
+
+import dali_l3
+
+RESULTS = Path(__file__).parent / "results"
+console = Console()
+
+
+# ---- measuring -----------------------------------------------------------------------------------------------------------
+
+
+def interleave(
+    functions: dict[str, Callable[[], object]], rounds: int, prepare_each: bool = True
+) -> dict[str, list[float]]:
+    """Seconds that each function took in each round. The functions take turns, so that a disturbance hits them alike.
+
+    Every function is called once before the first round; with `prepare_each` also, untimed, right before each timed call, so
+    that it finds its own data in the caches and not its predecessor's.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in functions}
+    for function in functions.values():
+        function()
+    for _ in range(rounds):
+        for name, function in functions.items():
+            if prepare_each:
+                function()
+            start = time.perf_counter()
+            function()
+            seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+class OthersLoad:
+    """The share of the machine's CPUs that other processes used since this object was made."""
+
+    def __init__(self) -> None:
+        self._start = self._now()
+
+    def share(self) -> float:
+        wall, busy, own = (now - start for now, start in zip(self._now(), self._start, strict=True))
+        return max(0.0, busy - own) / (wall * os.cpu_count())
+
+    @staticmethod
+    def _now() -> tuple[float, float, float]:
+        """Seconds: on the clock, all CPUs busy, CPU time of this process and of its children that have ended."""
+        user, nice, system, _, _, irq, softirq, steal = map(int, Path("/proc/stat").read_text().split()[1:9])
+        busy = (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+        times = os.times()
+        return time.monotonic(), busy, times.user + times.system + times.children_user + times.children_system
+
+
+def median_ratio(numerators: Iterable[float], denominators: Iterable[float]) -> float:
+    """The median of pairwise ratios."""
+    return statistics.median(a / b for a, b in zip(numerators, denominators, strict=True))
+
+
+# ---- PNG, the baseline ---------------------------------------------------------------------------------------------------
+
+
+def png(image: np.ndarray) -> bytes:
+    """A PNG file of level 6: by Pillow, or, for 16-bit colours, which Pillow cannot write, by libpng."""
+    if image.dtype == np.uint16 and image.ndim == 3:
+        return imagecodecs.png_encode(image, level=6)
+    buffer = io.BytesIO()
+    Image.fromarray(image).save(buffer, "PNG", compress_level=6)
+    return buffer.getvalue()
+
+
+# ---- reporting -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure that was measured and the one that it should reach."""
+
+    name: str
+    measured: float
+    limit: float
+    at_most: bool = False
+
+    @property
+    def met(self) -> bool:
+        return self.measured <= self.limit if self.at_most else self.measured >= self.limit
+
+
+def show_targets(targets: Iterable[Target]) -> None:
+    table = Table("target", "measured", "wanted", "", title="Targets")
+    for target in targets:
+        sign = "<=" if target.at_most else ">="
+        verdict = "[green]met[/]" if target.met else "[red]missed[/]"
+        table.add_row(target.name, f"{target.measured:.3g}", f"{sign} {target.limit:g}", verdict)
+    console.print(table)
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on: processor, operating system, versions."""
+    packages = ("dali-l3", "nvidia-dali-cuda120", "numpy", "pillow", "imagecodecs", "scikit-image")
+    imagecodecs_parts = ("libpng", "libspng", "libwebp", "libjxl", "openjph", "qoi", "zlib", "zstd")
+    built_with = (part.partition("-") for part in imagecodecs.version().split(", "))
+    return {
+        "cpu": _cpu_model(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "os": f"{platform.freedesktop_os_release()['PRETTY_NAME']}, Linux {platform.release()}",
+        "python": platform.python_version(),
+        "l3_backend": dali_l3.backend(),
+        "packages": {name: importlib.metadata.version(name) for name in packages},
+        "pillow_zlib": features.version("zlib") + _zlib_ng(),
+        "imagecodecs": {name: version for name, _, version in built_with if name in imagecodecs_parts},
+    }
+
+
+def _cpu_model() -> str:
+    """The model as the kernel names it, with family and model number, which tell generations apart."""
+    facts = dict.fromkeys(("model name", "cpu family", "model"), "?")
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in facts:
+            facts[key.strip()] = value.strip()
+    return f"{facts['model name']} (family {facts['cpu family']}, model {facts['model']})"
+
+
+def _zlib_ng() -> str:
+    version = features.version("zlib_ng")
+    return f" (zlib-ng {version})" if version else ""
+
+
+def write_results(name: str, results: dict[str, Any], targets: Iterable[Target], folder: Path) -> Path:
+    """Writes NAME.json with the machine, the date, the results and the targets; returns its path."""
+    document = {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "machine": machine(),
+        **results,
+        "targets": [asdict(target) | {"met": target.met} for target in targets],
+    }
+    path = folder / f"{name}.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    partial.replace(path)
+    return path

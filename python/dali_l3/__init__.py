@@ -1,0 +1,28 @@
+"""L3: lossless images that decode as fast as training reads, with operators for NVIDIA DALI.
+
+>>> data = dali_l3.encode(array)        # (H, W) or (H, W, C), uint8 or uint16
+>>> array = dali_l3.decode(data)
+
+Where DALI is installed, importing this package adds ``fn.decoders.l3`` to it, and L3 to the formats that
+``fn.decoders.image`` and nvImageCodec handle. DALI itself is not imported.
+"""
+
+from . import _plugin, fn
+from .codec import VERIFY_BY_DEFAULT, ImageInfo, backend, decode, encode, peek, read_metadata
+from .errors import L3Error
+from .version import __version__
+
+__all__ = [
+    "VERIFY_BY_DEFAULT",
+    "ImageInfo",
+    "L3Error",
+    "__version__",
+    "backend",
+    "decode",
+    "encode",
+    "fn",
+    "peek",
+    "read_metadata",
+]
+
+_plugin.install()

@@ -1,0 +1,101 @@
+"""Makes the native parts known to DALI and nvImageCodec, at no cost to programs that use neither.
+
+The DALI plugin is loaded when both dali_l3 and nvidia.dali have been imported, whichever comes first. A plugin works
+with exactly the DALI it was built against; with another one, the import that brings the two together fails and says so.
+
+nvImageCodec loads its extensions from the folders in an environment variable, which dali_l3 sets while it is imported.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+from . import _core
+from ._import_hook import when_imported
+from .version import __version__
+
+# Beside the native module, which in an editable install is not where the Python files are.
+_NATIVE = Path(_core.__file__).parent
+PLUGIN = _NATIVE / "plugin" / "libdali_l3.so"
+EXTENSIONS = _NATIVE / "extension"
+
+_lock = threading.Lock()
+_loaded = False
+
+
+def install() -> None:
+    """Arranges for DALI and nvImageCodec to find what this package brings, as far as it was built with it."""
+    if EXTENSIONS.is_dir():
+        _add_extensions()
+    if PLUGIN.exists():
+        when_imported("nvidia.dali", load)
+
+
+def load() -> None:
+    """Loads the plugin into DALI, unless that has been done.
+
+    Raises:
+        RuntimeError: This package was built without the plugin, or for another version of DALI.
+    """
+    global _loaded
+    import nvidia.dali as dali  # before the lock is taken, since importing DALI leads here
+
+    with _lock:
+        if _loaded:
+            return
+        if not PLUGIN.exists():
+            raise RuntimeError("this build of dali_l3 has no DALI operators (it was built with DALI_L3_DALI=OFF)")
+        _check_version(dali.__version__, Path(dali.__file__).parent)
+        dali.plugin_manager.load_library(str(PLUGIN))
+        _loaded = True
+    if "nvidia.dali.experimental.dynamic" in sys.modules:
+        warnings.warn(
+            "nvidia.dali.experimental.dynamic was imported before dali_l3 and does not see its operators: "
+            "import dali_l3 first",
+            stacklevel=2,
+        )
+
+
+def _check_version(version: str, folder: Path) -> None:
+    from importlib import metadata  # which is slow to import, and only needed beside DALI
+
+    requirements = metadata.requires("dali-l3") or []
+    requirement = next(requirement for requirement in requirements if requirement.startswith("nvidia-dali"))
+    required = requirement.partition("==")[2]
+    if version != required:
+        raise RuntimeError(
+            f"dali_l3 {__version__} was built for DALI {required} and does not work with DALI {version} ({folder}). "
+            f"Run: pip install '{requirement}'"
+        )
+
+
+def _add_extensions() -> None:
+    default = _default_extensions()
+    if default is None:
+        return
+    folders = os.environ.get("NVIMGCODEC_EXTENSIONS_PATH") or str(default)
+    if str(EXTENSIONS) in folders.split(os.pathsep):
+        return
+    os.environ["NVIMGCODEC_EXTENSIONS_PATH"] = f"{folders}{os.pathsep}{EXTENSIONS}"
+    if "nvidia.nvimgcodec" in sys.modules:
+        warnings.warn(
+            "nvidia.nvimgcodec was imported before dali_l3 and will not handle .l3 files (DALI's decoders do): "
+            "import dali_l3 first",
+            stacklevel=2,
+        )
+
+
+def _default_extensions() -> Path | None:
+    """The folder that nvImageCodec uses when the variable is not set; None where nvImageCodec is not installed."""
+    try:
+        spec = importlib.util.find_spec("nvidia.nvimgcodec")
+    except ModuleNotFoundError:  # not even the namespace package
+        return None
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).with_name("extensions")

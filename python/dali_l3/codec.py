@@ -1,0 +1,166 @@
+"""Encoding and decoding of L3 images as numpy arrays. Needs neither DALI nor a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _core
+from .errors import L3Error
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+    from typing_extensions import Buffer
+
+VERIFY_BY_DEFAULT = False
+
+
+@dataclass(frozen=True)
+class ImageInfo:
+    """What the header of an L3 file says.
+
+    Attributes:
+        width: Pixels in a row.
+        height: Rows.
+        channels: Samples in a pixel, 1 to 4.
+        dtype: ``uint8`` or ``uint16``.
+        shape: Shape of the decoded array: ``(height, width)`` or ``(height, width, channels)``.
+        profile: ``"raw"``, ``"paper"`` or ``"fast"``.
+        version: Version of the format, such as ``"1.0"``; None for files of the published prototype.
+        tiles: Number of tiles, which decode independently.
+        has_checksums: Whether every tile carries a checksum that decoding can verify.
+        prototype: Whether this is a file of the published prototype (``LLL.``).
+        metadata_size: Size of the metadata area in bytes.
+        payload_size: Size of all tiles' streams in bytes.
+        file_size: Size that the whole file must have, in bytes.
+    """
+
+    width: int
+    height: int
+    channels: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    profile: str
+    version: str | None
+    tiles: int
+    has_checksums: bool
+    prototype: bool
+    metadata_size: int
+    payload_size: int
+    file_size: int
+
+
+def encode(
+    array: ArrayLike,
+    profile: str = "fast",
+    effort: int = 2,
+    metadata: Mapping[str, Buffer] | None = None,
+    checksums: bool = True,
+) -> bytes:
+    """Encodes an image losslessly; `decode` returns the same shape, dtype and values.
+
+    Args:
+        array: Image of shape (height, width) or (height, width, channels) with 1 to 4 channels, of dtype uint8 or
+            uint16 in native byte order. Any strides will do.
+        profile: ``"fast"`` (small, and quick to decode), ``"raw"`` (stored) or ``"paper"`` (the published scheme).
+        effort: 1 (quickest) to 3 (smallest); only ``"fast"`` distinguishes them.
+        metadata: Bytes to keep beside the pixels, by name; ``"icc"``, ``"exif"`` and ``"xmp"`` have an agreed meaning.
+        checksums: Whether to store a checksum for every tile.
+
+    Returns:
+        The bytes of an L3 file.
+
+    Raises:
+        TypeError: Another dtype, or metadata that is not bytes by name.
+        L3Error: Another shape, beyond the format's limits, or an unknown profile or effort.
+    """
+    array = np.asarray(array)
+    _check_image(array)
+    entries = [(_metadata_key(key), bytes(memoryview(value))) for key, value in (metadata or {}).items()]
+    return _core.encode(array, profile, effort, entries, checksums)
+
+
+def decode(
+    data: Buffer,
+    out: NDArray[Any] | None = None,
+    roi: tuple[int, int, int, int] | None = None,
+    verify: bool | None = None,
+) -> NDArray[Any]:
+    """Decodes an L3 file, or a region of it, without holding the GIL.
+
+    Args:
+        data: The file's bytes: any contiguous bytes-like object (bytes, memoryview, mmap, uint8 array, …). It must not
+            be changed meanwhile.
+        out: Array to decode into, of exactly the shape and dtype of the result. Its pixels must be contiguous within a
+            row; rows may be any distance apart, as in a slice of a larger image.
+        roi: Region ``(top, left, height, width)`` in pixels, inside the image. Only the tiles it touches are decoded.
+        verify: Whether to check the tiles' checksums, where the file has them. None: `VERIFY_BY_DEFAULT`.
+
+    Returns:
+        `out`, or a new array: what was encoded, or the part of it under `roi`. After an error, the contents of `out`
+        are undefined.
+
+    Raises:
+        L3Error: The bytes are not a sound L3 file, or `roi` is not inside the image.
+        TypeError: `data` is not bytes-like, or `out` has another dtype.
+        ValueError: `out` has another shape, is read-only or not contiguous within a row.
+    """
+    if roi is not None:
+        top, left, height, width = roi
+        roi = (top, left, height, width)
+    if out is not None and not isinstance(out, np.ndarray):
+        raise TypeError(f"out must be a numpy array, not {type(out).__name__}")
+    return _core.decode(data, out, roi, VERIFY_BY_DEFAULT if verify is None else verify)
+
+
+def peek(data: Buffer) -> ImageInfo:
+    """Reads the header alone.
+
+    Args:
+        data: The file's bytes; the first 48 suffice.
+
+    Raises:
+        L3Error: The bytes do not start a sound L3 file.
+    """
+    return ImageInfo(**_core.peek(data))
+
+
+def read_metadata(data: Buffer) -> dict[str, bytes]:
+    """Returns the metadata that was given to `encode`, in the same order.
+
+    Args:
+        data: The file's bytes.
+
+    Raises:
+        L3Error: The bytes are not a sound L3 file.
+    """
+    return _core.metadata(data)
+
+
+def backend() -> str:
+    """Returns the name of the codec's CPU back end: ``"avx512"``, ``"avx2"`` or ``"portable"``.
+
+    The best that the CPU runs is chosen when the codec is first used; the environment variable ``DALI_L3_BACKEND``
+    forces another. Where that is unknown, or the CPU cannot run it, this returns ``"none"``, and encoding and decoding
+    raise L3Error.
+    """
+    return _core.backend()
+
+
+def _check_image(array: np.ndarray) -> None:
+    dtype = array.dtype
+    if dtype.kind == "u" and dtype.itemsize == 2 and not dtype.isnative:
+        raise TypeError("big-endian uint16 images are not supported: convert the array with array.astype('uint16')")
+    if dtype not in (np.uint8, np.uint16):
+        raise TypeError(f"{dtype} images are not supported: L3 holds uint8 and uint16")
+    if array.ndim not in (2, 3):
+        raise L3Error(f"an image has shape (height, width) or (height, width, channels), not {array.shape}", "argument")
+
+
+def _metadata_key(key: str) -> bytes:
+    if not isinstance(key, str):
+        raise TypeError(f"metadata keys must be str, not {type(key).__name__}")
+    return key.encode()

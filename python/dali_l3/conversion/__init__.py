@@ -1,0 +1,15 @@
+"""Conversion of image files to and from L3, as plain functions that the command line calls.
+
+- `signatures`: which format a file has, by its first bytes
+- `reading`, `exif`: image files to arrays
+- `converting`, `exporting`, `verifying`: what is done to one file
+- `walking`, `planning`: which file becomes which, decided before anything is written
+- `files`: files that appear whole or not at all
+- `workers`: tasks in worker processes
+- `outcomes`: what became of a file
+
+Nothing here imports DALI. `reading`, `converting` and `exporting` need the packages of the extra `convert`.
+"""
+
+DEFAULT_MAX_PIXELS = 200_000_000
+"""Pixels above which an image is refused before anything of it is decoded."""

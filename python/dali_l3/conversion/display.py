@@ -1,0 +1,133 @@
+"""A run on the terminal: progress, messages as they arise, a summary, and the report for machines."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from .outcomes import Outcome
+
+_LISTED_PER_REASON = 10  # the report has them all
+
+console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
+
+
+def printable(text: str) -> str:
+    """`text` with everything escaped that a terminal would act upon: file names may hold control codes."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+@dataclass
+class Totals:
+    """What a run came to. counts: outcomes by status. Sizes are sums over files that were done, in bytes."""
+
+    counts: Counter[str]
+    interrupted: bool = False
+    source_size: int = 0
+    target_size: int = 0
+    raw_size: int = 0
+
+
+def show(
+    outcomes: Iterator[Outcome], total: int, verb: str, report: str | None = None, listing: bool = False
+) -> Totals:
+    """Shows a run as it happens and returns what it came to. Ctrl-C ends it early, after the files at hand.
+
+    outcomes: of all files, as they come; closed at the end
+    total: the number of outcomes to come
+    verb: what happens to a file that is done: "converted", …
+    report: path of a file that gets each outcome as a line of JSON, or "-" for standard output
+    listing: print the planned files on standard output, without a progress bar in between
+    Raises OSError if the report cannot be written.
+    """
+    totals = Totals(Counter())
+    skipped: dict[str, list[str]] = defaultdict(list)
+    notes: dict[str, list[str]] = defaultdict(list)
+    start = time.monotonic()
+    with _open_report(report) as report_file, _progress(not listing) as progress, contextlib.closing(outcomes):
+        bar = progress.add_task(verb, total=total, rate="")
+        try:
+            for outcome in outcomes:
+                totals.counts[outcome.status] += 1
+                totals.source_size += outcome.source_size
+                totals.target_size += outcome.target_size
+                totals.raw_size += outcome.raw_size
+                if report_file:
+                    print(outcome.to_json(), file=report_file)
+                if outcome.status == "failed":
+                    console.print(f"failed: {printable(outcome.source)}: {printable(outcome.reason)}")
+                elif outcome.status == "skipped":
+                    skipped[outcome.reason].append(outcome.source)
+                elif outcome.status == "planned" and listing:
+                    print(f"{printable(outcome.source)} -> {printable(outcome.target or '')}")
+                for note in outcome.notes:
+                    notes[note].append(outcome.source)
+                progress.update(bar, advance=1, rate=_rate(totals, time.monotonic() - start))
+        except KeyboardInterrupt:
+            totals.interrupted = True
+    _list_by_reason("skipped", skipped)
+    _list_by_reason("note", notes)
+    console.print(_summary(totals, verb, time.monotonic() - start))
+    return totals
+
+
+def _progress(enabled: bool) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TextColumn("ETA"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not (enabled and console.is_terminal),
+    )
+
+
+def _open_report(path: str | None) -> contextlib.AbstractContextManager[TextIO | None]:
+    if path is None or path == "-":
+        return contextlib.nullcontext(sys.stdout if path else None)
+    return open(path, "w", encoding="ascii")
+
+
+def _rate(totals: Totals, seconds: float) -> str:
+    images = totals.counts["done"]
+    return (
+        f"{images / seconds:.1f} images/s, {totals.raw_size / seconds / 1e6:.1f} MB/s of pixels"
+        if images and seconds
+        else ""
+    )
+
+
+def _list_by_reason(heading: str, paths_by_reason: dict[str, list[str]]) -> None:
+    for reason, paths in sorted(paths_by_reason.items()):
+        console.print(f"{heading}: {printable(reason)}: {len(paths)} {'file' if len(paths) == 1 else 'files'}")
+        for path in sorted(paths)[:_LISTED_PER_REASON]:
+            console.print(f"  {printable(path)}")
+        if len(paths) > _LISTED_PER_REASON:
+            console.print("  … (--report lists all)")
+
+
+def _summary(totals: Totals, verb: str, seconds: float) -> str:
+    words = {"done": verb, "planned": "planned", "kept": "kept", "skipped": "skipped", "failed": "failed"}
+    parts = [
+        f"{totals.counts[status]} {word}"
+        for status, word in words.items()
+        if totals.counts[status] or status == "failed"
+    ]
+    text = ("interrupted; run it again to continue: " if totals.interrupted else "") + ", ".join(parts)
+    if totals.counts["done"]:
+        text += f" in {seconds:.1f} s: {_rate(totals, seconds)}"
+        if totals.target_size:
+            text += f"; {totals.source_size / 1e6:.2f} MB became {totals.target_size / 1e6:.2f} MB"
+            text += f" ({totals.target_size / totals.raw_size:.3f} of the pixels' size)"
+    return text

@@ -1,0 +1,52 @@
+"""The orientation in a block of EXIF data, and how to apply it to pixels."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+_ORIENTATION_TAG = 0x0112
+_SHORT = 3
+_PREFIX = b"Exif\x00\x00"
+
+_TRANSFORMS = {
+    2: np.fliplr,
+    3: lambda pixels: np.rot90(pixels, 2),
+    4: np.flipud,
+    5: lambda pixels: pixels.swapaxes(0, 1),
+    6: lambda pixels: np.rot90(pixels, -1),
+    7: lambda pixels: np.rot90(pixels, 2).swapaxes(0, 1),
+    8: np.rot90,
+}
+
+
+def neutralise_orientation(exif: bytes) -> tuple[int, bytes]:
+    """Reads the orientation and returns it with the same block in which it is 1 (upright).
+
+    exif: a TIFF structure, with or without the prefix `Exif\\0\\0` (which is taken off).
+    An absent, impossible or unreadable orientation counts as 1. Nothing else in the block is changed.
+    """
+    block = exif.removeprefix(_PREFIX)
+    order = {b"II*\x00": "<", b"MM\x00*": ">"}.get(block[:4])
+    if order is None:
+        return 1, block
+    try:
+        (directory,) = struct.unpack_from(order + "I", block, 4)
+        (entries,) = struct.unpack_from(order + "H", block, directory)
+        for position in range(directory + 2, directory + 2 + 12 * entries, 12):
+            tag, kind, count, value = struct.unpack_from(order + "HHIH", block, position)
+            if (tag, kind, count) == (_ORIENTATION_TAG, _SHORT, 1):
+                upright = block[: position + 8] + struct.pack(order + "H", 1) + block[position + 10 :]
+                return (value if value in _TRANSFORMS else 1), upright
+    except struct.error:  # an offset points outside the block
+        pass
+    return 1, block
+
+
+def apply_orientation(pixels: np.ndarray, orientation: int) -> np.ndarray:
+    """Turns stored `pixels`, (H, W) or (H, W, C), upright; the result may be a view.
+
+    orientation: 1 … 8 as EXIF defines it.
+    """
+    return _TRANSFORMS[orientation](pixels) if orientation != 1 else pixels

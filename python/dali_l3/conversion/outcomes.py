@@ -1,0 +1,79 @@
+"""One file to process, and what became of it."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from ..errors import L3Error
+
+Status = Literal["done", "planned", "kept", "skipped", "failed"]
+
+
+class ConversionError(ValueError):
+    """A file or a request that cannot be converted; the message says why."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One file to process: its path, and the path of what it becomes (None where nothing is written)."""
+
+    source: str
+    target: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one file.
+
+    source: path of the file that was read
+    target: path of the file that it becomes, if any
+    status: "done" (converted, exported or verified), "planned" (in a dry run), "kept" (done by an earlier run),
+        "skipped" (not a file of the kind that is asked for) or "failed"
+    reason: why it was kept, skipped or failed
+    notes: what was changed or left out, a sentence each
+    source_size, target_size: bytes of the two files
+    raw_size: bytes of the pixels
+    """
+
+    source: str
+    target: str | None
+    status: Status
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+    source_size: int = 0
+    target_size: int = 0
+    raw_size: int = 0
+
+    def to_json(self) -> str:
+        """One line of JSON, in ASCII."""
+        return json.dumps(asdict(self))
+
+
+def failure(task: Task, error: BaseException) -> Outcome:
+    """The outcome of a task that raised `error`."""
+    if isinstance(error, OSError):
+        reason = error.strerror or str(error)
+    elif isinstance(error, (L3Error, ConversionError)):
+        reason = str(error)
+    elif isinstance(error, MemoryError):
+        reason = "not enough memory"
+    else:
+        reason = f"unexpected {type(error).__name__}: {error}"
+    return Outcome(task.source, task.target, "failed", reason)
+
+
+def reporting(function: Callable[..., Outcome]) -> Callable[..., Outcome]:
+    """Makes a function of a Task return its failure as an Outcome, so that one bad file does not end a run."""
+
+    @functools.wraps(function)
+    def wrapper(task: Task, *args, **kwargs) -> Outcome:
+        try:
+            return function(task, *args, **kwargs)
+        except Exception as error:
+            return failure(task, error)
+
+    return wrapper

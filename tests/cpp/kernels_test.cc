@@ -1,0 +1,277 @@
+// The work of every CPU back end against the lock-step form and the portable one, kernel by kernel.
+#include "kernels.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "backends.h"
+#include "fast_streams.h"
+#include "label_map.h"
+#include "lockstep.h"
+#include "testing.h"
+
+using namespace l3;
+
+namespace {
+
+template <typename Sample>
+constexpr uint32_t kBits = 8 * sizeof(Sample);
+
+template <typename Sample>
+using DecodeChannel = uint32_t (*)(const uint8_t *, const FastChannel &, TileShape, Sample *);
+
+template <typename Sample>
+DecodeChannel<Sample> decode_channel_of(const Kernels &kernels) {
+  if constexpr (sizeof(Sample) == 1)
+    return kernels.decode_channel_8;
+  else
+    return kernels.decode_channel_16;
+}
+
+template <typename Sample>
+auto store_tile_of(const Kernels &kernels) {
+  if constexpr (sizeof(Sample) == 1)
+    return kernels.store_tile_8;
+  else
+    return kernels.store_tile_16;
+}
+
+template <typename Sample>
+auto encode_tile_of(const Kernels &kernels) {
+  if constexpr (sizeof(Sample) == 1)
+    return kernels.encode_tile_8;
+  else
+    return kernels.encode_tile_16;
+}
+
+// A stream with as many bytes after it as kernels may read, and not one more.
+Bytes with_overread(Random &random, const Bytes &stream) {
+  Bytes bytes = random.bytes(stream.size() + kMaxOverread);
+  std::copy(stream.begin(), stream.end(), bytes.begin());
+  return bytes;
+}
+
+// A channel decoded into one plane of several, the others being there to be left alone.
+template <typename Sample>
+struct DecodedChannel {
+  static constexpr Sample kUntouched = 0x5A;
+  Planes<Sample> planes;
+  uint32_t end;
+
+  DecodedChannel(DecodeChannel<Sample> decode, const Bytes &bytes, const FastChannel &channel, TileShape shape) {
+    for (auto &plane : planes.plane) std::fill(std::begin(plane), std::end(plane), kUntouched);
+    end = decode(bytes.data(), channel, shape, planes.plane[1]);
+    for (uint32_t n : {0, 2, 3})
+      CHECK(std::all_of(std::begin(planes.plane[n]), std::end(planes.plane[n]), [](Sample sample) { return sample == kUntouched; }));
+  }
+};
+
+template <typename Sample>
+void check_same_pixels(const Planes<Sample> &actual, const Planes<Sample> &expected, TileShape shape) {
+  for (uint32_t y = 0; y < shape.height; y++)
+    for (uint32_t x = 0; x < shape.width; x++)
+      if (actual.plane[1][y * L3_TILE + x] != expected.plane[1][y * L3_TILE + x])
+        testing::fail(__FILE__, __LINE__, "the samples at (" + std::to_string(x) + ", " + std::to_string(y) + ") differ");
+}
+
+// All back ends must agree with the lock-step form about where a stream ends, and about its pixels if that is where it should end.
+template <typename Sample>
+void check_stream(Random &random, const ChannelChoice &choice, const Bytes &stream, bool valid) {
+  FastTile tile;
+  const char *problem = parse_fast_tile(stream.data(), uint32_t(stream.size()), 1, kBits<Sample>, choice.shape, &tile);
+  CHECK_EQUAL(std::string(problem ? problem : ""), "");
+  const FastChannel &channel = tile.channels[0];
+  const Bytes bytes = with_overread(random, stream);
+  const DecodedChannel<Sample> expected(lockstep::decode_channel<HostLanes, Sample>, bytes, channel, choice.shape);
+  if (valid) CHECK_EQUAL(expected.end, channel.end);
+  for (const Kernels *kernels : runnable_backends()) {
+    const testing::Context context("%s", kernels->name);
+    const DecodedChannel<Sample> actual(decode_channel_of<Sample>(*kernels), bytes, channel, choice.shape);
+    CHECK_EQUAL(actual.end, expected.end);
+    if (actual.end == channel.end) check_same_pixels(actual.planes, expected.planes, choice.shape);
+  }
+}
+
+// Every width and every height of a tile.
+std::vector<TileShape> tile_shapes(Random &random) {
+  std::vector<TileShape> shapes;
+  for (uint32_t size = 1; size <= L3_TILE; size++) {
+    shapes.push_back({size, random.between(1, L3_TILE)});
+    shapes.push_back({random.between(1, L3_TILE), size});
+  }
+  return shapes;
+}
+
+template <typename Sample>
+void check_channels() {
+  Random random(kBits<Sample>);
+  for (uint32_t predictor = 0; predictor < kPredictors; predictor++)
+    for (uint32_t index_bits = 0; index_bits <= max_index_bits(kBits<Sample>); index_bits++)
+      for (const bool has_bitmap : {false, true})
+        for (const TileShape shape : tile_shapes(random)) {
+          const ChannelChoice choice{kBits<Sample>, predictor, index_bits, has_bitmap, shape};
+          const testing::Context context("predictor %u, %u index bits, bitmap %d, %u x %u", predictor, index_bits, has_bitmap, shape.width,
+                                         shape.height);
+          const Bytes stream = random_stream(random, choice);
+          check_stream<Sample>(random, choice, stream, true);
+          check_stream<Sample>(random, choice, with_random_body(random, choice, stream), false);
+        }
+}
+
+// All index words or octets ask for the most: the farthest that a forged body can make a kernel read.
+template <typename Sample>
+void check_greediest_body() {
+  Random random(0);
+  for (uint32_t index_bits = 0; index_bits <= max_index_bits(kBits<Sample>); index_bits++) {
+    const ChannelChoice choice{kBits<Sample>, kPlane, index_bits, false, {L3_TILE, L3_TILE}};
+    const testing::Context context("%u index bits", index_bits);
+    const uint32_t palette = palette_size(index_bits, kBits<Sample>);
+    Bytes stream(1 + channel_head_size(kBits<Sample>));
+    stream[1] = uint8_t(kPlane | index_bits << 3);
+    const uint32_t body_size = palette + choice.shape.units() * index_bits;
+    store(stream.data() + stream.size() - 2, uint16_t(body_size));
+    stream.resize(stream.size() + palette, kBits<Sample> == 16 ? 31 : index_bits ? 0xFF : 15);
+    stream.resize(stream.size() + body_size - palette, 0xFF);
+    check_stream<Sample>(random, choice, stream, false);
+  }
+}
+
+// ---- Pixels
+
+template <typename Sample>
+Planes<Sample> random_planes(Random &random) {
+  Planes<Sample> planes;
+  for (auto &plane : planes.plane)
+    for (Sample &sample : plane) sample = Sample(random());
+  return planes;
+}
+
+// docs/format.md, "Colour transform", read backwards.
+template <typename Sample>
+Sample sample_of(const Planes<Sample> &planes, uint32_t channels, uint32_t transform, uint32_t channel, uint32_t at) {
+  constexpr uint32_t middle = 1u << (kBits<Sample> - 1);
+  const Sample stored = planes.plane[channel_of_plane(channel, channels)][at];
+  if (transform == kTransformNone || channel == 1 || channel == 3) return stored;
+  const Sample green = planes.plane[0][at], red = Sample(planes.plane[1][at] + green - middle);
+  if (channel == 0) return red;
+  return Sample(stored + (transform == kSubtractGreen ? green : (uint32_t(red) + green) / 2) - middle);
+}
+
+// Where a block of rows goes: `start` bytes after a cache line, rows `stride` bytes apart.
+struct Placement {
+  uint32_t start, stride;
+  bool bypass_cache;
+};
+
+std::vector<Placement> placements(Random &random, uint32_t row_size) {
+  const uint32_t lines = (row_size + 63) / 64 * 64;
+  std::vector<Placement> placements;
+  for (const bool bypass_cache : {false, true}) {
+    for (uint32_t start : {0, 16, 32}) placements.push_back({start, lines + 64, bypass_cache});
+    for (uint32_t stride : {row_size, lines, lines + 32}) placements.push_back({random.below(64), stride + random.below(2), bypass_cache});
+  }
+  return placements;
+}
+
+// Calls write(out) for a block in a buffer and compares the whole buffer, so that a write beside the block is seen.
+template <typename Write>
+void check_writing(const Placement &placement, const Bytes &block, uint32_t row_size, Write write) {
+  const testing::Context context("start %u, stride %u, bypass %d", placement.start, placement.stride, placement.bypass_cache);
+  constexpr uint32_t margin = 128;
+  const uint32_t rows = uint32_t(block.size()) / row_size;
+  const size_t before = margin + placement.start, size = before + size_t(rows - 1) * placement.stride + row_size + margin;
+  Bytes memory(size + 64), expected(size, 0xA5);
+  uint8_t *const buffer = memory.data() + (-uintptr_t(memory.data()) & 63);  // starts a cache line
+  std::fill_n(buffer, size, 0xA5);
+  for (uint32_t y = 0; y < rows; y++)
+    std::copy_n(block.begin() + y * row_size, row_size, expected.begin() + ptrdiff_t(before + size_t(y) * placement.stride));
+  write(buffer + before);
+  CHECK(std::equal(expected.begin(), expected.end(), buffer));
+}
+
+template <typename Sample>
+void check_store_tile() {
+  Random random(3);
+  const auto planes = std::make_unique<Planes<Sample>>(random_planes<Sample>(random));
+  for (uint32_t channels = 1; channels <= L3_MAX_CHANNELS; channels++)
+    for (uint32_t transform = 0; transform < (channels < 3 ? 1u : uint32_t(kTransforms)); transform++)
+      for (uint32_t width = 1; width <= L3_TILE; width++) {
+        const TileShape shape{width, width % 8 == 0 ? random.between(1, L3_TILE) : random.between(1, 5)};
+        const uint32_t row_size = width * channels * sizeof(Sample);
+        Bytes block(row_size * shape.height);
+        for (uint32_t i = 0; i < shape.pixels() * channels; i++) {
+          const uint32_t at = i / channels / width * L3_TILE + i / channels % width;
+          store(block.data() + i * sizeof(Sample), sample_of(*planes, channels, transform, i % channels, at));
+        }
+        for (const Kernels *kernels : runnable_backends()) {
+          const testing::Context context("%s, %u channels, transform %u, %u x %u", kernels->name, channels, transform, width, shape.height);
+          for (const Placement &placement : placements(random, row_size))
+            check_writing(placement, block, row_size, [&](uint8_t *out) {
+              store_tile_of<Sample>(*kernels)(*planes, channels, transform, shape, out, placement.stride, placement.bypass_cache);
+            });
+        }
+      }
+}
+
+// ---- Encoding
+
+template <typename Sample>
+std::unique_ptr<Planes<Sample>> planes_of(const Image &image) {
+  auto planes = std::make_unique<Planes<Sample>>();
+  for (uint32_t i = 0; i < image.width * image.height * image.channels; i++) {
+    const uint32_t x = i / image.channels % image.width, y = i / image.channels / image.width;
+    planes->plane[channel_of_plane(i % image.channels, image.channels)][y * L3_TILE + x] = load<Sample>(image.pixels.data() + i * sizeof(Sample));
+  }
+  return planes;
+}
+
+template <typename Sample>
+void check_encode_tile() {
+  Random random(4);
+  for (const Kind kind : kKinds)
+    for (uint32_t effort = 1; effort <= 3; effort++)
+      for (uint32_t i = 0; i < 60; i++) {
+        const TileShape shape{i % 3 ? random.between(1, L3_TILE) : L3_TILE, i % 4 ? random.between(1, L3_TILE) : L3_TILE};
+        const uint32_t channels = 1 + i % L3_MAX_CHANNELS;
+        const testing::Context context("kind %d, effort %u, %u channels, %u x %u", int(kind), effort, channels, shape.width, shape.height);
+        const auto planes = planes_of<Sample>(make_image(random, shape.width, shape.height, channels, kBits<Sample>, kind));
+        const auto encode_with = [&](const Kernels &kernels) {
+          Bytes stream(sizeof(Planes<Sample>) + 4096);
+          stream.resize(encode_tile_of<Sample>(kernels)(*planes, channels, effort, shape, stream.data()));
+          return stream;
+        };
+        const Bytes expected = encode_with(kPortableKernels);
+        for (const Kernels *kernels : runnable_backends()) {
+          const testing::Context backend("%s", kernels->name);
+          CHECK(encode_with(*kernels) == expected);
+        }
+      }
+}
+
+}  // namespace
+
+TEST(channels_of_8_bits) { check_channels<uint8_t>(); }
+TEST(channels_of_16_bits) { check_channels<uint16_t>(); }
+TEST(greediest_body_of_8_bits) { check_greediest_body<uint8_t>(); }
+TEST(greediest_body_of_16_bits) { check_greediest_body<uint16_t>(); }
+TEST(store_tile_of_8_bits) { check_store_tile<uint8_t>(); }
+TEST(store_tile_of_16_bits) { check_store_tile<uint16_t>(); }
+TEST(encoders_write_the_same_8_bits) { check_encode_tile<uint8_t>(); }
+TEST(encoders_write_the_same_16_bits) { check_encode_tile<uint16_t>(); }
+
+TEST(copy_rows) {
+  Random random(5);
+  for (uint32_t row_size = 1; row_size <= 512; row_size += row_size < 200 ? 1 : 13) {
+    const uint32_t rows = random.between(1, 9), in_stride = row_size + random.below(40);
+    const Bytes in = random.bytes(size_t(rows - 1) * in_stride + row_size);
+    Bytes block;
+    for (uint32_t y = 0; y < rows; y++) block.insert(block.end(), in.begin() + y * in_stride, in.begin() + y * in_stride + row_size);
+    for (const Kernels *kernels : runnable_backends()) {
+      const testing::Context context("%s, %u rows of %u bytes", kernels->name, rows, row_size);
+      for (const Placement &placement : placements(random, row_size))
+        check_writing(placement, block, row_size, [&](uint8_t *out) {
+          kernels->copy_rows(in.data(), in_stride, out, placement.stride, row_size, rows, placement.bypass_cache);
+        });
+    }
+  }
+}

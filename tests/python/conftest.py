@@ -1,0 +1,41 @@
+"""Fixtures that several test files share."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dali_l3 import _plugin
+
+
+def smooth_image(shape, dtype, seed=0):
+    """A gradient with noise: compressible as photographs are, with every bit of the sample in use."""
+    generator = np.random.default_rng(seed)
+    height, width = shape[:2]
+    peak = np.iinfo(dtype).max
+    ramp = np.add.outer(np.linspace(0, peak / 2, height), np.linspace(0, peak / 2, width))
+    ramp = ramp.reshape((height, width) + (1,) * (len(shape) - 2))
+    noise = generator.normal(0, peak / 64, shape)
+    return np.clip(ramp + noise, 0, peak).astype(dtype)
+
+
+@pytest.fixture
+def run_python(tmp_path):
+    """Runs a program in a fresh interpreter, in an empty folder, and returns what it printed; fails with its errors."""
+
+    def run(program, env=None):
+        result = subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120
+        )
+        assert result.returncode == 0, result.stderr
+        return result.stdout.strip()
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def plugin():
+    """Skips tests of the DALI operators where the package was built without them."""
+    if not _plugin.PLUGIN.exists():
+        pytest.skip("built without the DALI plugin")

@@ -1,0 +1,147 @@
+"""Image files made byte by byte, so that the tests of the readers do not rest on the libraries that the readers use."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import numpy as np
+
+ADAM7 = (
+    (0, 0, 8, 8),
+    (4, 0, 8, 8),
+    (0, 4, 4, 8),
+    (2, 0, 4, 4),
+    (0, 2, 2, 4),
+    (1, 0, 2, 2),
+    (0, 1, 1, 2),
+)  # x, y, step x, step y
+PNG_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+
+
+def png_chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+def pack_bits(samples: np.ndarray, depth: int) -> bytes:
+    """One row of samples, the first in the highest bits, padded to bytes."""
+    if depth == 16:
+        return samples.astype(">u2").tobytes()
+    bits = (samples.astype(np.uint8)[:, None] >> np.arange(depth - 1, -1, -1)) & 1
+    return np.packbits(bits.ravel()).tobytes()
+
+
+def _png_rows(samples: np.ndarray, depth: int) -> bytes:
+    """Rows with the filters None and Sub in turn."""
+    rows = []
+    step = max(1, samples.shape[2] * depth // 8)
+    for y, row in enumerate(samples):
+        data = np.frombuffer(pack_bits(row.ravel(), depth), np.uint8)
+        if y % 2:
+            data = data - np.concatenate([np.zeros(step, np.uint8), data])[: len(data)]
+        rows.append(bytes([y % 2]) + data.tobytes())
+    return b"".join(rows)
+
+
+def png(
+    samples: np.ndarray, depth: int, color: int, chunks: bytes = b"", interlaced: bool = False, late: bytes = b""
+) -> bytes:
+    """A PNG of `samples`, (H, W, C) in the range of `depth`. chunks: before the pixels; late: after them."""
+    height, width, _ = samples.shape
+    if interlaced:
+        passes = [samples[y::dy, x::dx] for x, y, dx, dy in ADAM7]
+        rows = b"".join(_png_rows(part, depth) for part in passes if part.size)
+    else:
+        rows = _png_rows(samples, depth)
+    header = struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, interlaced)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        (png_chunk(b"IHDR", header), chunks, png_chunk(b"IDAT", zlib.compress(rows)), late, png_chunk(b"IEND", b""))
+    )
+
+
+def tiff(
+    samples: np.ndarray,
+    bits: int = 8,
+    photometric: int = 1,
+    order: str = "<",
+    planar: bool = False,
+    extra: dict[int, tuple[int, ...]] | None = None,
+    pages: int = 1,
+) -> bytes:
+    """An uncompressed TIFF of `samples`, (H, W, C). extra: further tags, as SHORTs. pages: copies of the image."""
+    height, width, channels = samples.shape
+    planes = [samples[:, :, c : c + 1] for c in range(channels)] if planar else [samples]
+    strips = []
+    for plane in planes:
+        if bits == 16:
+            strips.append(plane.astype(order + "u2").tobytes())
+        else:
+            strips.append(b"".join(pack_bits(row.ravel(), bits) for row in plane))
+    data = (b"II*\0" if order == "<" else b"MM\0*") + b"\0\0\0\0"
+    offsets = []
+    for strip in strips:
+        offsets.append(len(data))
+        data += strip + b"\0" * (len(strip) % 2)
+    tags = {
+        256: ("I", (width,)),
+        257: ("I", (height,)),
+        258: ("H", (bits,) * channels),
+        259: ("H", (1,)),
+        262: ("H", (photometric,)),
+        273: ("I", tuple(offsets)),
+        277: ("H", (channels,)),
+        278: ("I", (height,)),
+        279: ("I", tuple(map(len, strips))),
+        284: ("H", (2 if planar else 1,)),
+        **{tag: ("H", values) for tag, values in (extra or {}).items()},
+    }
+    link = 4
+    for _ in range(pages):
+        entries = b""
+        for tag, (kind, values) in sorted(tags.items()):
+            body = struct.pack(order + kind * len(values), *values)
+            if len(body) > 4:
+                data += b"\0" * (len(data) % 2)
+                body, data = struct.pack(order + "I", len(data)), data + body
+            entries += struct.pack(order + "HHI", tag, {"H": 3, "I": 4}[kind], len(values)) + body.ljust(4, b"\0")
+        data += b"\0" * (len(data) % 2)
+        data = data[:link] + struct.pack(order + "I", len(data)) + data[link + 4 :]
+        link = len(data) + 2 + len(entries)
+        data += struct.pack(order + "H", len(tags)) + entries + b"\0\0\0\0"
+    return data
+
+
+def bmp(rows: np.ndarray, bits: int, palette: np.ndarray | None = None, top_down: bool = False) -> bytes:
+    """A BMP. rows: (H, W) palette indices, or (H, W, 3) or (H, W, 4) RGB(A), written as BGR(A). palette: (N, 3) RGB."""
+    height, width = rows.shape[:2]
+    body = b""
+    for row in rows if top_down else rows[::-1]:
+        line = row[:, [2, 1, 0, 3][: row.shape[1]]].tobytes() if palette is None else pack_bits(row, bits)
+        body += line + b"\0" * (-len(line) % 4)
+    colours = b"".join(bytes([b, g, r, 0]) for r, g, b in (palette if palette is not None else ()))
+    masks = struct.pack("<IIII", 0xFF0000, 0xFF00, 0xFF, 0xFF000000) + b"BGRs" + bytes(48) if bits == 32 else b""
+    size = 40 + len(masks)
+    start = 14 + size + len(colours)
+    header = struct.pack(
+        "<IiiHHIIiiII",
+        size,
+        width,
+        -height if top_down else height,
+        1,
+        bits,
+        3 if bits == 32 else 0,
+        len(body),
+        0,
+        0,
+        len(colours) // 4,
+        0,
+    )
+    return b"BM" + struct.pack("<IHHI", start + len(body), 0, 0, start) + header + masks + colours + body
+
+
+def exif(orientation: int, order: str = "<") -> bytes:
+    """A block of EXIF data: a make, the orientation, a resolution unit."""
+    entries = struct.pack(order + "HHI4s", 0x010F, 2, 4, b"abc\0")
+    entries += struct.pack(order + "HHIHH", 0x0112, 3, 1, orientation, 0)
+    entries += struct.pack(order + "HHIHH", 0x0128, 3, 1, 2, 0)
+    return (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "IH", 8, 3) + entries + b"\0\0\0\0"

@@ -1,0 +1,63 @@
+"""The codec on the catalogue of broken files: each is refused with its status, by every back end, and odd ones decode."""
+
+import numpy as np
+import pytest
+from backends import each_backend, using
+from broken import BROKEN, ODD, Broken, Odd
+
+import dali_l3
+from dali_l3 import L3Error
+
+HEADER_SIZE = 48
+
+
+def named(cases: list) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
+
+
+def read(data: bytes, reader: str) -> object:
+    if reader == "metadata":
+        return dali_l3.read_metadata(data)
+    return dali_l3.decode(data, verify=reader == "verify")
+
+
+@named(BROKEN)
+@each_backend
+def test_is_refused(case: Broken, backend: str):
+    with using(backend), pytest.raises(L3Error) as refused:
+        read(case.build(), case.reader)
+    assert refused.value.status == case.status
+    assert (case.message or "").lower() in str(refused.value).lower()
+
+
+@named([case for case in BROKEN if case.status in ("signature", "unsupported", "limit")])
+def test_is_refused_by_peek(case: Broken):
+    """What the header alone gives away is found without the rest of the file."""
+    with pytest.raises(L3Error) as refused:
+        dali_l3.peek(case.build()[:HEADER_SIZE])
+    assert refused.value.status == case.status
+
+
+@named([case for case in BROKEN if case.reader == "decode"])
+def test_leaves_its_surroundings_alone(case: Broken):
+    """No more than the output is written, whatever the file claims."""
+    canvas = np.full((100, 100, 3), 77, np.uint8)
+    with pytest.raises((L3Error, TypeError, ValueError)):
+        dali_l3.decode(case.build(), out=canvas[10:13, 10:15])
+    canvas[10:13, 10:15] = 77
+    assert (canvas == 77).all()
+
+
+@named([case for case in BROKEN if case.reader != "decode" and case.status != "truncated"])
+def test_decodes_where_nobody_looks(case: Broken):
+    """Damaged metadata and unverified checksums do not keep the pixels from anyone who asks for them alone."""
+    assert dali_l3.decode(case.build(), verify=False).size
+
+
+@named(ODD)
+@each_backend
+def test_odd_file_decodes(case: Odd, backend: str):
+    with using(backend):
+        decoded = dali_l3.decode(case.build(), verify=False)
+    assert decoded.dtype == case.image.dtype
+    np.testing.assert_array_equal(decoded, case.image)

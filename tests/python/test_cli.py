@@ -1,0 +1,411 @@
+"""The command line as a user meets it: exit codes, messages, reports, interruption."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import imagecodecs
+import numpy as np
+import pytest
+
+import dali_l3
+from dali_l3 import cli
+
+
+def noise(shape, dtype=np.uint8, seed=0):
+    return np.random.default_rng(seed).integers(0, np.iinfo(dtype).max + 1, shape, dtype)
+
+
+def write_png(path, pixels=None):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(imagecodecs.png_encode(noise((20, 30, 3)) if pixels is None else pixels))
+    return path
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Runs the command line in this process; returns (exit code, standard output, standard error)."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["dali-l3", *map(str, arguments)])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as exit:
+            code = exit.code or 0
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def tree(tmp_path):
+    source = tmp_path / "src"
+    for number, name in enumerate(("cats/a.png", "cats/b.png", "dogs/c.png")):
+        write_png(source / name, noise((20, 30, 3), seed=number))
+    return source
+
+
+def read_report(text):
+    return {os.path.basename(record["source"]): record for record in map(json.loads, text.splitlines())}
+
+
+def test_convert_verify_export_round_trip(run, tree, tmp_path):
+    code, out, err = run("convert", tree, tmp_path / "l3", "--workers", 2)
+    assert (code, out) == (0, "")
+    assert "3 converted, 0 failed" in err
+    assert run("verify", tmp_path / "l3")[0] == 0
+    assert run("export", tmp_path / "l3", tmp_path / "png")[0] == 0
+    for path in tree.rglob("*.png"):
+        exported = tmp_path / "png" / path.relative_to(tree)
+        np.testing.assert_array_equal(
+            imagecodecs.png_decode(exported.read_bytes()), imagecodecs.png_decode(path.read_bytes())
+        )
+
+
+def test_running_again_keeps_what_is_done(run, tree, tmp_path):
+    run("convert", tree, tmp_path / "l3")
+    before = {path: path.stat().st_ino for path in (tmp_path / "l3").rglob("*.l3")}
+    write_png(tree / "dogs" / "new.png")
+    code, _, err = run("convert", tree, tmp_path / "l3")
+    assert code == 0
+    assert "1 converted, 3 kept, 0 failed" in err
+    assert {path: path.stat().st_ino for path in before} == before
+    assert "4 converted" in run("convert", tree, tmp_path / "l3", "--overwrite")[2]
+    assert "4 converted" in run("convert", tree, tmp_path / "l3", "--profile", "raw")[2]
+
+
+def test_failures_and_skips_are_reported_and_the_rest_converted(run, tree, tmp_path):
+    (tree / "cats" / "bad.png").write_bytes((tree / "cats" / "a.png").read_bytes()[:100])
+    (tree / "cats" / "notes.txt").write_text("text")
+    (tree / ".hidden").mkdir()
+    report = tmp_path / "report.jsonl"
+    code, out, err = run("convert", tree, tmp_path / "l3", "--report", report)
+    assert (code, out) == (1, "")
+    assert f"failed: {tree}/cats/bad.png: damaged or unusual PNG file" in err
+    assert f"skipped: not an image: 1 file\n  {tree}/cats/notes.txt" in err
+    assert "3 converted, 2 skipped, 1 failed" in err
+    records = read_report(report.read_text())
+    assert {name: record["status"] for name, record in records.items()} == {
+        "a.png": "done",
+        "b.png": "done",
+        "c.png": "done",
+        "bad.png": "failed",
+        "notes.txt": "skipped",
+        ".hidden": "skipped",
+    }
+    assert records["a.png"]["raw_size"] == 20 * 30 * 3
+    assert records["a.png"]["target"] == str(tmp_path / "l3" / "cats" / "a.l3")
+
+
+def test_strict_counts_skipped_files_as_failure(run, tree, tmp_path):
+    (tree / "notes.txt").write_text("text")
+    assert run("convert", tree, tmp_path / "l3")[0] == 0
+    assert run("convert", tree, tmp_path / "l3", "--strict")[0] == 1
+
+
+def test_dry_run_lists_and_writes_nothing(run, tree, tmp_path):
+    code, out, err = run("convert", tree, tmp_path / "l3", "--dry-run")
+    assert code == 0
+    assert out.splitlines()[0] == f"{tree}/cats/a.png -> {tmp_path}/l3/cats/a.l3"
+    assert len(out.splitlines()) == 3
+    assert "3 planned" in err
+    assert not (tmp_path / "l3").exists()
+    code, out, _ = run("convert", tree, tmp_path / "l3", "--dry-run", "--report", "-")
+    assert {record["status"] for record in read_report(out).values()} == {"planned"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"), (("a.txt", b"text", "not an image"), ("a.l3", b"LLL.", "an L3 file already"))
+)
+def test_a_file_asked_for_by_name_is_not_skipped_but_fails(run, tmp_path, name, content, reason):
+    (tmp_path / name).write_bytes(content)
+    code, _, err = run("convert", tmp_path / name, tmp_path / "out" / "a.l3")
+    assert code == 1
+    assert f"failed: {tmp_path / name}: {reason}" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_export_skips_other_files_and_names_impostors(run, tmp_path):
+    write_png(tmp_path / "src" / "a.png")
+    (tmp_path / "src" / "b.l3").write_text("text")
+    code, _, err = run("export", tmp_path / "src", tmp_path / "dst")
+    assert code == 1
+    assert "b.l3: named like an L3 file, but the content is not one" in err
+    assert "skipped: not an L3 file: 1 file" in err
+
+
+def test_notes_are_shown(run, tmp_path):
+    (tmp_path / "a.pgm").write_bytes(b"P5 1 1 100\n\x05")
+    code, _, err = run("convert", tmp_path / "a.pgm", tmp_path / "a.l3")
+    assert code == 0
+    assert f"note: samples scaled from 0 … 100 to 0 … 255: 1 file\n  {tmp_path}/a.pgm" in err
+
+
+def test_file_names_cannot_drive_the_terminal(run, tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "[red]\x1b[2J.png").write_bytes(b"")
+    (tmp_path / "src" / os.fsdecode(b"\xff.png")).write_bytes(b"")
+    code, _, err = run("convert", tmp_path / "src", tmp_path / "dst")
+    assert code == 1
+    assert "[red]\\x1b[2J.png: empty file" in err
+    assert "\\udcff.png: empty file" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    (
+        (("convert", "src", "src/in"), "must not be the same or inside one another"),
+        (("convert", "missing", "dst"), "missing: no such file or folder"),
+        (("convert", "src", "dst", "--profile", "dense"), "'raw', 'paper', 'fast'"),
+        (("convert", "src", "dst", "--effort", "4"), "--effort"),
+        (("convert", "src", "dst", "--workers", "0"), "--workers"),
+        (("convert", "src"), "DST"),
+        (("verify", "src"), "no L3 files in src"),
+    ),
+)
+def test_requests_that_make_no_sense(run, tree, monkeypatch, arguments, message):
+    monkeypatch.chdir(tree.parent)
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert message in err
+    assert not (tree.parent / "dst").exists()
+
+
+def test_a_report_that_cannot_be_written_stops_the_run_before_it_starts(run, tree, tmp_path):
+    code, _, err = run("convert", tree, tmp_path / "l3", "--report", tmp_path / "missing" / "report")
+    assert code == 1
+    assert "missing/report: No such file or directory" in err
+    assert not (tmp_path / "l3").exists()
+
+
+def test_verify_names_damaged_and_missing_files(run, tmp_path):
+    good, bad = tmp_path / "good.l3", tmp_path / "bad.l3"
+    good.write_bytes(dali_l3.encode(noise((20, 30, 3))))
+    bad.write_bytes(good.read_bytes()[:-100])
+    code, _, err = run("verify", good, bad, tmp_path / "missing.l3")
+    assert code == 1
+    assert f"failed: {bad}: " in err
+    assert f"failed: {tmp_path}/missing.l3: No such file or directory" in err
+    assert "1 verified, 2 failed" in err
+
+
+def test_info(run, tmp_path):
+    path = tmp_path / "a.l3"
+    path.write_bytes(dali_l3.encode(noise((20, 100, 3), np.uint16), profile="raw", metadata={"icc": b"12345"}))
+    code, out, _ = run("info", path)
+    assert code == 0
+    for part in (
+        str(path),
+        "100 x 20 pixels of 3 x uint16",
+        "profile raw",
+        "2, with checksums",
+        "icc (5 bytes)",
+        "of the 12000 bytes of pixels",
+    ):
+        assert part in out
+    code, out, _ = run("info", "--json", path, path)
+    first, second = map(json.loads, out.splitlines())
+    assert code == 0
+    assert first == second
+    assert (first["shape"], first["dtype"], first["profile"]) == ([20, 100, 3], "uint16", "raw")
+    assert first["metadata"] == {"icc": 5}
+    assert (first["file_size"], first["raw_size"]) == (path.stat().st_size, 12000)
+
+
+def test_info_goes_on_after_a_bad_file(run, tmp_path):
+    good = tmp_path / "good.l3"
+    good.write_bytes(dali_l3.encode(noise((20, 30))))
+    (tmp_path / "empty.l3").touch()
+    (tmp_path / "text.l3").write_text("no L3 file at all, but longer than the header of one: " * 3)
+    code, out, err = run(
+        "info", tmp_path / "empty.l3", tmp_path / "text.l3", tmp_path, tmp_path / "missing", good, "--json"
+    )
+    assert code == 1
+    assert json.loads(out)["file"] == str(good)
+    assert len(err.splitlines()) == 4
+    assert all(line.startswith(f"dali-l3: {tmp_path}") for line in err.splitlines())
+
+
+@pytest.mark.parametrize("command", ((), ("convert",), ("export",), ("verify",), ("info",)))
+def test_help_teaches(run, command):
+    code, out, _ = run(*command, "--help")
+    assert code == 0
+    assert "dali-l3 " + " ".join(command or ("convert",)) in out
+
+
+def test_version(run):
+    assert run("--version") == (0, dali_l3.__version__ + "\n", "")
+
+
+def test_a_missing_image_library_is_named(run, tree, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tifffile", None)
+    for name in ("reading", "converting"):
+        monkeypatch.delitem(sys.modules, f"dali_l3.conversion.{name}", raising=False)
+    code, _, err = run("convert", tree, tmp_path / "l3")
+    assert code == 2
+    assert "tifffile is not installed, try: pip install 'dali-l3[convert]'" in err
+
+
+# ---- In processes of their own ---------------------------------------------------------------------------------------
+
+
+def start(*arguments, **options):
+    command = [sys.executable, "-m", "dali_l3.cli", *map(str, arguments)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options
+    )
+
+
+def test_works_without_dali_and_never_imports_it(tree, tmp_path):
+    """A folder in front of the path holds a nvidia.dali that leaves a trace and fails, in workers too."""
+    trace = tmp_path / "imported"
+    fake = tmp_path / "path" / "nvidia" / "dali"
+    fake.mkdir(parents=True)
+    (fake.parent / "__init__.py").touch()
+    (fake / "__init__.py").write_text(f"open({str(trace)!r}, 'w')\nraise ImportError('DALI is broken')\n")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(tmp_path / "path"), os.environ.get("PYTHONPATH", "")]),
+    }
+    probe = subprocess.run(
+        [sys.executable, "-c", "import nvidia.dali"], env=environment, capture_output=True, text=True
+    )
+    assert "DALI is broken" in probe.stderr
+    trace.unlink()
+    l3 = tmp_path / "l3"
+    for arguments in (
+        ("convert", tree, l3),
+        ("verify", l3),
+        ("info", l3 / "cats" / "a.l3"),
+        ("export", l3, tmp_path / "png"),
+    ):
+        process = start(*arguments, env=environment)
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize(("option", "has_bar"), (("--report=-", True), ("--dry-run", False)))
+def test_a_terminal_gets_the_progress_and_standard_output_the_records(tree, tmp_path, option, has_bar):
+    terminal, end = os.openpty()
+    command = [sys.executable, "-m", "dali_l3.cli", "convert", str(tree), str(tmp_path / "l3"), option]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=end, text=True) as process:
+        os.close(end)
+        shown = b""
+        with contextlib.suppress(OSError):  # the terminal's end is closed
+            while part := os.read(terminal, 4096):
+                shown += part
+        out = process.stdout.read()
+    os.close(terminal)
+    assert process.returncode == 0
+    assert len(out.splitlines()) == 3
+    assert (b"ETA" in shown) == has_bar
+    assert (b"images/s" in shown) == has_bar
+
+
+@pytest.fixture
+def large_tree(tmp_path):
+    """More work than is done before an interruption."""
+    source = tmp_path / "large"
+    data = imagecodecs.png_encode(noise((512, 512, 3)), level=1)
+    (source / "class").mkdir(parents=True)
+    for number in range(100):
+        (source / "class" / f"{number:03}.png").write_bytes(data)
+    return source
+
+
+def finished(folder):
+    return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in folder.rglob("*.l3")}
+
+
+def wait_for_files(process, folder, count):
+    deadline = time.monotonic() + 60
+    while len(finished(folder)) < count:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def children(pid):
+    found = []
+    for entry in os.listdir("/proc"):
+        try:
+            if entry.isdigit() and int(open(f"/proc/{entry}/stat").read().rsplit(")", 1)[1].split()[1]) == pid:
+                found.append(int(entry))
+        except OSError:
+            pass
+    return found
+
+
+def is_running(pid):
+    try:
+        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def assert_sound(folder):
+    expected = noise((512, 512, 3))
+    for path in finished(folder):
+        np.testing.assert_array_equal(dali_l3.decode(path.read_bytes(), verify=True), expected)
+
+
+def test_a_killed_run_is_continued(run, large_tree, tmp_path):
+    target = tmp_path / "l3"
+    process = start("convert", large_tree, target, "--workers", 2)
+    wait_for_files(process, target, 5)
+    workers = children(process.pid)
+    process.kill()
+    process.communicate(timeout=30)
+    assert workers
+    deadline = time.monotonic() + 10
+    while any(map(is_running, workers)):
+        assert time.monotonic() < deadline, "workers outlive the process that started them"
+        time.sleep(0.01)
+    done = finished(target)
+    assert 5 <= len(done) < 100
+    assert_sound(target)
+
+    code, _, err = run("convert", large_tree, target)
+    assert code == 0
+    assert f"{100 - len(done)} converted, {len(done)} kept, 0 failed" in err
+    assert {path: state for path, state in finished(target).items() if path in done} == done
+    assert len(list((target / "class").iterdir())) == 100, "nothing half-written is left"
+    assert_sound(target)
+
+
+def test_a_killed_worker_costs_nothing(large_tree, tmp_path):
+    target = tmp_path / "l3"
+    process = start("convert", large_tree, target, "--workers", 2)
+    wait_for_files(process, target, 5)
+    os.kill(children(process.pid)[-1], signal.SIGKILL)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert len(finished(target)) == 100
+    assert_sound(target)
+
+
+@pytest.mark.parametrize("files", (1, 10))  # after the first file, most workers are still starting
+def test_ctrl_c_stops_cleanly(run, large_tree, tmp_path, files):
+    target = tmp_path / "l3"
+    process = start("convert", large_tree, target, "--workers", 4)
+    wait_for_files(process, target, files)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to the workers too
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "interrupted; run it again to continue" in err
+    assert "Traceback" not in err
+    assert len(finished(target)) < 100
+    assert len(list((target / "class").iterdir())) == len(finished(target))
+    assert_sound(target)
+    assert run("convert", large_tree, target)[0] == 0
+    assert len(finished(target)) == 100

@@ -1,0 +1,447 @@
+"""encode, decode, peek and read_metadata: what goes in comes out, and what cannot go in is refused by name."""
+
+import array
+import dataclasses
+import mmap
+import multiprocessing
+import os
+import pickle
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import dali_l3
+from conftest import smooth_image
+from dali_l3 import L3Error
+
+PROFILES = ["raw", "paper", "fast"]
+DTYPES = [np.uint8, np.uint16]
+SHAPES = [(1, 1), (1, 200), (200, 1), (64, 64), (65, 63), (130, 190)]
+
+
+def assert_same(actual, expected):
+    assert actual.shape == expected.shape
+    assert actual.dtype == expected.dtype
+    np.testing.assert_array_equal(actual, expected)
+
+
+class TestRoundTrip:
+    @pytest.mark.parametrize("profile", PROFILES)
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("channels", [None, 1, 2, 3, 4])
+    @pytest.mark.parametrize("size", SHAPES)
+    def test_shape_dtype_and_values(self, size, channels, dtype, profile):
+        image = smooth_image(size if channels is None else (*size, channels), dtype)
+        assert_same(dali_l3.decode(dali_l3.encode(image, profile=profile)), image)
+
+    @pytest.mark.parametrize("effort", [1, 2, 3])
+    @pytest.mark.parametrize("checksums", [True, False])
+    def test_options(self, effort, checksums):
+        image = smooth_image((100, 100, 3), np.uint8)
+        data = dali_l3.encode(image, effort=effort, checksums=checksums)
+        assert dali_l3.peek(data).has_checksums == checksums
+        assert_same(dali_l3.decode(data, verify=True), image)
+
+    def test_encoding_is_deterministic(self):
+        image = smooth_image((100, 100, 3), np.uint8)
+        assert dali_l3.encode(image) == dali_l3.encode(image.copy())
+
+    def test_smooth_images_shrink(self):
+        image = smooth_image((256, 256, 3), np.uint8)
+        assert len(dali_l3.encode(image)) < image.nbytes
+
+
+class TestInputArrays:
+    @pytest.mark.parametrize(
+        "view",
+        [
+            lambda a: a[::2],
+            lambda a: a[:, ::3],
+            lambda a: a[::-1],
+            lambda a: a[:, ::-1],
+            lambda a: a[..., ::-1],
+            lambda a: a[5:70, 9:100],
+            lambda a: a[..., 1],
+            lambda a: a[..., :2],
+            lambda a: a.transpose(1, 0, 2),
+            lambda a: np.asfortranarray(a),
+            lambda a: a[:1],
+            lambda a: a[:, :1],
+            lambda a: np.broadcast_to(a[:1], a.shape),
+            lambda a: np.broadcast_to(a[:, :1], a.shape),
+        ],
+    )
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_any_strides(self, view, dtype):
+        image = view(smooth_image((90, 120, 3), dtype))
+        assert_same(dali_l3.decode(dali_l3.encode(image)), np.ascontiguousarray(image))
+
+    def test_unaligned(self):
+        image = smooth_image((20, 30), np.uint16)
+        unaligned = np.frombuffer(b"x" + image.tobytes(), np.uint8)[1:].view(np.uint16).reshape(image.shape)
+        assert not unaligned.flags.aligned
+        assert_same(dali_l3.decode(dali_l3.encode(unaligned)), image)
+
+    def test_read_only(self):
+        image = smooth_image((20, 30), np.uint8)
+        image.flags.writeable = False
+        assert_same(dali_l3.decode(dali_l3.encode(image)), image)
+
+    @pytest.mark.parametrize(
+        ("dtype", "name"),
+        [
+            ("bool", "bool"),
+            ("int8", "int8"),
+            ("int16", "int16"),
+            ("uint32", "uint32"),
+            ("int64", "int64"),
+            ("float16", "float16"),
+            ("float32", "float32"),
+            ("float64", "float64"),
+            ("complex64", "complex64"),
+            ("object", "object"),
+            ("S1", "S1"),
+            (">u2", "big-endian uint16"),
+        ],
+    )
+    def test_other_dtypes_are_refused_by_name(self, dtype, name):
+        with pytest.raises(TypeError, match=name):
+            dali_l3.encode(np.zeros((4, 4), dtype))
+
+    @pytest.mark.parametrize("shape", [(), (4,), (2, 2, 3, 1), (0, 4), (4, 0, 3), (4, 4, 0), (4, 4, 5)])
+    def test_other_shapes_are_refused(self, shape):
+        with pytest.raises(L3Error) as caught:
+            dali_l3.encode(np.zeros(shape, np.uint8))
+        assert caught.value.status in ("argument", "limit")
+
+    @pytest.mark.parametrize("shape", [(1, 2**20 + 1), (2**20 + 1, 1), (2**20, 2**20, 4), (1, 2**32 + 1)])
+    def test_sizes_beyond_the_limit_are_refused(self, shape):
+        huge = np.broadcast_to(np.zeros((), np.uint8), shape)
+        with pytest.raises(L3Error) as caught:
+            dali_l3.encode(huge)
+        assert caught.value.status == "limit"
+
+    def test_unknown_profile_and_effort(self):
+        image = np.zeros((4, 4), np.uint8)
+        with pytest.raises(L3Error, match="'slow'"):
+            dali_l3.encode(image, profile="slow")
+        with pytest.raises(L3Error):
+            dali_l3.encode(image, profile="dense")
+        for effort in (0, 4):
+            with pytest.raises(L3Error, match="effort"):
+                dali_l3.encode(image, effort=effort)
+
+
+class TestMetadata:
+    def test_round_trip_in_order(self):
+        metadata = {"icc": b"\x00\x01\x02", "exif": b"", "schlüssel": bytes(range(256)) * 10}
+        data = dali_l3.encode(np.zeros((4, 4), np.uint8), metadata=metadata)
+        assert list(dali_l3.read_metadata(data).items()) == list(metadata.items())
+
+    def test_none(self):
+        data = dali_l3.encode(np.zeros((4, 4), np.uint8))
+        assert dali_l3.read_metadata(data) == {}
+        assert dali_l3.peek(data).metadata_size == 0
+
+    def test_values_may_be_any_bytes_like(self):
+        values = {"a": bytearray(b"abc"), "b": memoryview(b"defg")[::2], "c": np.arange(3, dtype=np.uint16)}
+        data = dali_l3.encode(np.zeros((4, 4), np.uint8), metadata=values)
+        assert dali_l3.read_metadata(data) == {"a": b"abc", "b": b"df", "c": b"\0\0\1\0\2\0"}
+
+    @pytest.mark.parametrize("metadata", [{"a": "text"}, {"a": 5}, {"a": None}, {b"a": b""}, {1: b""}])
+    def test_other_types_are_refused(self, metadata):
+        with pytest.raises(TypeError):
+            dali_l3.encode(np.zeros((4, 4), np.uint8), metadata=metadata)
+
+    @pytest.mark.parametrize("key", ["", "k" * 256])
+    def test_key_sizes_outside_the_limits_are_refused(self, key):
+        with pytest.raises(L3Error):
+            dali_l3.encode(np.zeros((4, 4), np.uint8), metadata={key: b""})
+
+
+class TestBytesLike:
+    image = smooth_image((70, 80, 3), np.uint8)
+    data = dali_l3.encode(image)
+
+    @pytest.mark.parametrize(
+        "convert", [bytes, bytearray, memoryview, lambda d: np.frombuffer(d, np.uint8), lambda d: array.array("B", d)]
+    )
+    def test_decode_and_peek(self, convert):
+        assert_same(dali_l3.decode(convert(self.data)), self.image)
+        assert dali_l3.peek(convert(self.data)) == dali_l3.peek(self.data)
+
+    def test_mapped_file(self, tmp_path):
+        path = tmp_path / "image.l3"
+        path.write_bytes(self.data)
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+            assert_same(dali_l3.decode(mapped), self.image)
+
+    def test_buffer_is_released(self):
+        data = bytearray(self.data)
+        dali_l3.decode(data)
+        with pytest.raises(L3Error):
+            dali_l3.decode(data[:-20])
+        data.append(0)  # raises BufferError while anyone still holds the buffer
+
+    @pytest.mark.parametrize("data", ["text", None, 5, [1, 2]])
+    def test_others_are_refused(self, data):
+        for function in (dali_l3.decode, dali_l3.peek, dali_l3.read_metadata):
+            with pytest.raises(TypeError, match="bytes-like"):
+                function(data)
+
+    def test_gaps_are_refused(self):
+        with pytest.raises(BufferError):
+            dali_l3.decode(memoryview(self.data)[::2])
+
+
+class TestOut:
+    image = smooth_image((70, 80, 3), np.uint8)
+    data = dali_l3.encode(image)
+
+    def test_is_filled_and_returned(self):
+        out = np.empty_like(self.image)
+        assert dali_l3.decode(self.data, out=out) is out
+        assert_same(out, self.image)
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_rows_may_be_apart(self, dtype):
+        image = smooth_image((70, 80, 3), dtype)
+        canvas = np.full((100, 120, 3), 7, dtype)
+        expected = canvas.copy()
+        expected[11:81, 13:93] = image
+        dali_l3.decode(dali_l3.encode(image), out=canvas[11:81, 13:93])
+        assert_same(canvas, expected)  # and nothing was written beside the view
+
+    def test_with_roi(self):
+        out = np.empty((10, 20, 3), np.uint8)
+        assert dali_l3.decode(self.data, out=out, roi=(5, 6, 10, 20)) is out
+        assert_same(out, self.image[5:15, 6:26])
+
+    @pytest.mark.parametrize(
+        ("out", "error", "match"),
+        [
+            (np.empty((70, 80, 3), np.uint16), TypeError, "uint16"),
+            (np.empty((70, 80, 3), np.int8), TypeError, "int8"),
+            (np.empty((70, 80), np.uint8), ValueError, r"\(70, 80\)"),
+            (np.empty((70, 80, 4), np.uint8), ValueError, r"\(70, 80, 4\)"),
+            (np.empty((71, 80, 3), np.uint8), ValueError, r"\(71, 80, 3\)"),
+            (np.empty((1, 70, 80, 3), np.uint8), ValueError, r"\(1, 70, 80, 3\)"),
+            (np.empty((70, 80, 4), np.uint8)[..., :3], ValueError, "contiguous"),
+            (np.empty((70, 160, 3), np.uint8)[:, ::2], ValueError, "contiguous"),
+            (np.empty((70, 80, 3), np.uint8)[::-1], ValueError, "contiguous"),
+            (np.empty((80, 70, 3), np.uint8).transpose(1, 0, 2), ValueError, "contiguous"),
+            (np.broadcast_to(np.empty((80, 3), np.uint8), (70, 80, 3)), ValueError, "read-only"),
+            (bytearray(70 * 80 * 3), TypeError, "bytearray"),
+        ],
+    )
+    def test_unsuitable_arrays_are_refused(self, out, error, match):
+        with pytest.raises(error, match=match):
+            dali_l3.decode(self.data, out=out)
+
+    def test_overlapping_rows_are_refused(self):
+        out = np.lib.stride_tricks.as_strided(np.empty(10_000, np.uint8), (70, 80, 3), (100, 3, 1), writeable=True)
+        with pytest.raises(ValueError, match="contiguous"):
+            dali_l3.decode(self.data, out=out)
+
+    def test_unaligned_is_refused(self):
+        data = dali_l3.encode(smooth_image((4, 4), np.uint16))
+        out = np.empty(33, np.uint8)[1:].view(np.uint16).reshape(4, 4)
+        with pytest.raises(ValueError, match="aligned"):
+            dali_l3.decode(data, out=out)
+
+
+class TestRoi:
+    image = smooth_image((150, 200, 3), np.uint8)
+    data = dali_l3.encode(image)
+
+    @pytest.mark.parametrize(
+        "roi",
+        [
+            (0, 0, 150, 200),
+            (0, 0, 1, 1),
+            (149, 199, 1, 1),
+            (63, 63, 2, 2),
+            (64, 128, 64, 64),
+            (10, 0, 140, 7),
+            (1, 1, 148, 198),
+        ],
+    )
+    @pytest.mark.parametrize("profile", PROFILES)
+    def test_equals_the_slice(self, roi, profile):
+        top, left, height, width = roi
+        data = dali_l3.encode(self.image, profile=profile)
+        assert_same(dali_l3.decode(data, roi=roi), self.image[top : top + height, left : left + width])
+
+    def test_of_a_two_dimensional_image(self):
+        image = smooth_image((100, 100), np.uint16)
+        assert_same(dali_l3.decode(dali_l3.encode(image), roi=(30, 40, 50, 60)), image[30:80, 40:100])
+
+    def test_numpy_integers(self):
+        assert_same(dali_l3.decode(self.data, roi=np.array([1, 2, 3, 4])), self.image[1:4, 2:6])
+
+    @pytest.mark.parametrize(
+        "roi",
+        [
+            (-1, 0, 5, 5),
+            (0, -1, 5, 5),
+            (0, 0, 0, 5),
+            (0, 0, 5, 0),
+            (0, 0, 151, 1),
+            (0, 0, 1, 201),
+            (150, 0, 1, 1),
+            (1, 0, 150, 1),
+            (0, 0, -5, 5),
+            (0, 2**32, 1, 1),
+            (2**63 - 1, 0, 1, 1),
+            (0, 0, 2**63 - 1, 1),
+            (2**80, 0, 1, 1),
+            (0, 0, 1, -(2**80)),
+        ],
+    )
+    def test_outside_the_image_is_refused(self, roi):
+        with pytest.raises(L3Error, match="roi") as caught:
+            dali_l3.decode(self.data, roi=roi)
+        assert caught.value.status == "argument"
+
+    def test_malformed(self):
+        with pytest.raises(TypeError):
+            dali_l3.decode(self.data, roi=(0, 0, 1.5, 1))
+        with pytest.raises(ValueError, match="unpack"):
+            dali_l3.decode(self.data, roi=(0, 0, 1))
+
+    def test_touches_only_its_tiles(self):
+        data = bytearray(dali_l3.encode(self.image, profile="fast"))
+        data[-17] ^= 0xFF  # damages the last tile alone: 16 bytes of trailer follow it
+        assert_same(dali_l3.decode(data, roi=(0, 0, 64, 128), verify=True), self.image[:64, :128])
+        with pytest.raises(L3Error):
+            dali_l3.decode(data, roi=(140, 195, 1, 1), verify=True)
+
+
+class TestPeek:
+    def test_fields(self):
+        image = smooth_image((65, 130, 3), np.uint16)
+        data = dali_l3.encode(image, profile="raw", metadata={"k": b"value"})
+        info = dali_l3.peek(data)
+        assert dataclasses.asdict(info) == {
+            "width": 130,
+            "height": 65,
+            "channels": 3,
+            "dtype": np.dtype(np.uint16),
+            "shape": (65, 130, 3),
+            "profile": "raw",
+            "version": "1.0",
+            "tiles": 6,
+            "has_checksums": True,
+            "prototype": False,
+            "metadata_size": 16,
+            "payload_size": info.payload_size,
+            "file_size": len(data),
+        }
+        assert info.payload_size >= image.nbytes
+
+    def test_shape_is_that_of_the_array(self):
+        for shape in [(7, 9), (7, 9, 1), (7, 9, 4)]:
+            assert dali_l3.peek(dali_l3.encode(np.zeros(shape, np.uint8))).shape == shape
+
+    def test_needs_the_header_alone(self):
+        data = dali_l3.encode(smooth_image((65, 130, 3), np.uint8))
+        assert dali_l3.peek(data[:48]) == dali_l3.peek(data)
+
+    def test_is_frozen(self):
+        info = dali_l3.peek(dali_l3.encode(np.zeros((1, 1), np.uint8)))
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            info.width = 5
+
+
+class TestErrors:
+    data = dali_l3.encode(smooth_image((70, 80, 3), np.uint8))
+
+    @pytest.mark.parametrize(
+        ("data", "status"),
+        [
+            (b"", "truncated"),
+            (b"\x89PNG\r\n\x1a\n" + bytes(100), "signature"),
+            (data[:47], "truncated"),
+            (data[:-17], "truncated"),
+        ],
+    )
+    def test_status(self, data, status):
+        with pytest.raises(L3Error) as caught:
+            dali_l3.decode(data)
+        assert caught.value.status == status
+        assert str(caught.value)
+
+    def test_checksum(self):
+        damaged = bytearray(dali_l3.encode(np.zeros((64, 64), np.uint8), profile="raw"))
+        damaged[-17] ^= 1
+        assert dali_l3.decode(damaged, verify=False)[-1, -1] == 1
+        with pytest.raises(L3Error) as caught:
+            dali_l3.decode(damaged, verify=True)
+        assert caught.value.status == "checksum"
+
+    def test_crosses_processes(self):
+        error = pickle.loads(pickle.dumps(L3Error("what is wrong", "corrupt")))
+        assert isinstance(error, ValueError)
+        assert (str(error), error.status) == ("what is wrong", "corrupt")
+
+
+class TestThreadsAndProcesses:
+    def test_the_gil_is_released(self):
+        """Another thread gets turns while one is inside the codec; with the GIL held it would get one at most."""
+        image = np.tile(smooth_image((200, 200, 3), np.uint16), (15, 15, 1))
+        data = dali_l3.encode(image)
+        out = np.empty_like(image)
+
+        def turns_during(function):
+            thread = threading.Thread(target=function)
+            thread.start()
+            turns = 0
+            while thread.is_alive():
+                turns += 1
+                time.sleep(0.0005)
+            return turns
+
+        assert turns_during(lambda: dali_l3.encode(image, effort=1)) > 5
+        assert max(turns_during(lambda: dali_l3.decode(data, out=out)) for _ in range(5)) > 5
+
+    def test_many_threads(self):
+        images = [smooth_image((100 + i, 150, 3), np.uint8, seed=i) for i in range(8)]
+        with ThreadPoolExecutor(8) as pool:
+            for _ in range(5):
+                files = list(pool.map(dali_l3.encode, images))
+                for decoded, image in zip(pool.map(dali_l3.decode, files), images, strict=True):
+                    assert_same(decoded, image)
+
+    @pytest.mark.parametrize("method", ["fork", "spawn"])
+    def test_many_processes(self, method):
+        images = [smooth_image((100 + i, 150, 3), np.uint8, seed=i) for i in range(4)]
+        with multiprocessing.get_context(method).Pool(2) as pool:
+            files = pool.map(dali_l3.encode, images)
+            assert files == [dali_l3.encode(image) for image in images]
+            with pytest.raises(L3Error, match="L3"):
+                pool.map(dali_l3.decode, [b"not an L3 file" * 10])
+
+
+class TestBackend:
+    def test_is_one_of_them(self):
+        assert dali_l3.backend() in ("avx512", "avx2", "portable")
+
+    def test_is_forced_by_the_environment(self, run_python):
+        program = "import dali_l3; print(dali_l3.backend())"
+        assert run_python(program, env={**os.environ, "DALI_L3_BACKEND": "portable"}) == "portable"
+
+    def test_an_unknown_one_is_an_error(self, run_python):
+        program = """if True:
+            import numpy as np, dali_l3
+            print(dali_l3.backend())
+            try:
+                dali_l3.encode(np.zeros((4, 4), np.uint8))
+            except dali_l3.L3Error as error:
+                print(error)
+        """
+        name, error = run_python(program, env={**os.environ, "DALI_L3_BACKEND": "abacus"}).split("\n")
+        assert name == "none"
+        assert "abacus" in error

@@ -1,0 +1,450 @@
+"""Conversion as functions: planning, atomic files, workers, and the round trip of every kind of image."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zlib
+
+import imagecodecs
+import numpy as np
+import pytest
+
+import dali_l3
+import worker_functions
+from dali_l3.conversion import converting, files, planning, walking
+from dali_l3.conversion.converting import TO_L3, convert_file, has_profile
+from dali_l3.conversion.exporting import TO_PNG, export_file
+from dali_l3.conversion.outcomes import Outcome, Task
+from dali_l3.conversion.planning import PlanError, plan
+from dali_l3.conversion.reading import read_image
+from dali_l3.conversion.verifying import verify_file
+from dali_l3.conversion.workers import run_tasks
+from image_files import exif, png, png_chunk
+
+
+def noise(shape, dtype=np.uint8, seed=0):
+    return np.random.default_rng(seed).integers(0, np.iinfo(dtype).max + 1, shape, dtype)
+
+
+def write_png(path, pixels=None):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(imagecodecs.png_encode(noise((5, 6, 3)) if pixels is None else pixels))
+    return str(path)
+
+
+def write_l3(path, profile="fast"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(dali_l3.encode(noise((5, 6, 3)), profile=profile))
+    return str(path)
+
+
+def names(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def plan_names(result, source, target):
+    return {os.path.relpath(t.source, source): os.path.relpath(t.target, target) for t in result.tasks}
+
+
+# ---- One file --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", ("raw", "paper", "fast"))
+@pytest.mark.parametrize("dtype", (np.uint8, np.uint16))
+@pytest.mark.parametrize("shape", ((7, 9), (70, 130, 2), (7, 9, 3), (70, 130, 4)))
+def test_png_to_l3_and_back(tmp_path, shape, dtype, profile):
+    pixels = noise(shape, dtype)
+    source = write_png(tmp_path / "a.png", pixels)
+    l3, back = str(tmp_path / "a.l3"), str(tmp_path / "back.png")
+    outcome = convert_file(Task(source, l3), profile)
+    assert (outcome.status, outcome.raw_size) == ("done", pixels.nbytes)
+    assert (outcome.source_size, outcome.target_size) == (os.path.getsize(source), os.path.getsize(l3))
+    data = (tmp_path / "a.l3").read_bytes()
+    assert dali_l3.peek(data).profile == profile
+    np.testing.assert_array_equal(dali_l3.decode(data), pixels)
+    assert verify_file(Task(l3)).status == "done"
+    assert export_file(Task(l3, back)).status == "done"
+    exported = imagecodecs.png_decode((tmp_path / "back.png").read_bytes())
+    assert exported.dtype == dtype
+    np.testing.assert_array_equal(exported, pixels)
+
+
+def test_colour_profile_and_exif_survive_both_ways(tmp_path):
+    profile = bytes(range(256)) * 3
+    chunks = png_chunk(b"iCCP", b"x\0\0" + zlib.compress(profile)) + png_chunk(b"eXIf", exif(6))
+    pixels = noise((5, 6, 3))
+    (tmp_path / "a.png").write_bytes(png(pixels, 8, 2, chunks))
+    outcome = convert_file(Task(str(tmp_path / "a.png"), str(tmp_path / "a.l3")))
+    assert outcome.notes == ("EXIF orientation 6 applied",)
+    assert dali_l3.read_metadata((tmp_path / "a.l3").read_bytes()) == {"icc": profile, "exif": exif(1)}
+    assert export_file(Task(str(tmp_path / "a.l3"), str(tmp_path / "b.png"))).status == "done"
+    back = read_image((tmp_path / "b.png").read_bytes())
+    np.testing.assert_array_equal(back.pixels, np.rot90(pixels, -1))
+    assert (back.metadata, back.notes) == ({"icc": profile, "exif": exif(1)}, ())
+
+
+def test_export_of_a_single_channel_array_and_of_unknown_metadata(tmp_path):
+    pixels = noise((5, 6, 1))
+    (tmp_path / "a.l3").write_bytes(dali_l3.encode(pixels, metadata={"note": b"x"}))
+    outcome = export_file(Task(str(tmp_path / "a.l3"), str(tmp_path / "a.png")))
+    assert outcome.notes == ("metadata 'note' has no place in a PNG and was left out",)
+    np.testing.assert_array_equal(imagecodecs.png_decode((tmp_path / "a.png").read_bytes()), pixels[..., 0])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "status", "reason"),
+    (
+        ("notes.txt", b"text", "skipped", "not an image"),
+        ("notes.txt", b"", "skipped", "not an image"),
+        ("a.png", b"", "failed", "empty file"),
+        ("a.png", b"text", "failed", "named like an image, but the content is not one"),
+        ("a.gif", b"GIF89a", "failed", "GIF files are not supported"),
+        ("a", b"\x89L3I\r\n\x1a\n", "skipped", "an L3 file already"),
+    ),
+)
+def test_files_that_are_not_converted(tmp_path, name, content, status, reason):
+    (tmp_path / name).write_bytes(content)
+    outcome = convert_file(Task(str(tmp_path / name), str(tmp_path / "out.l3")))
+    assert (outcome.status, outcome.reason) == (status, reason)
+    assert names(tmp_path) == [name]
+
+
+def test_content_counts_not_the_name(tmp_path):
+    write_png(tmp_path / "really.jpg")
+    assert convert_file(Task(str(tmp_path / "really.jpg"), str(tmp_path / "a.l3"))).status == "done"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    (
+        dali_l3.encode(noise((5, 6, 3), seed=1)),
+        dali_l3.encode(noise((5, 6, 3)).astype(np.uint16)),
+        dali_l3.encode(noise((5, 6, 3)), metadata={"icc": b"made up"}),
+        b"no L3 file",
+    ),
+    ids=("pixels", "dtype", "metadata", "everything"),
+)
+def test_an_encoder_that_errs_never_gets_its_file_named(tmp_path, monkeypatch, wrong):
+    source = write_png(tmp_path / "a.png")
+    monkeypatch.setattr(converting, "encode", lambda *args, **kwargs: wrong)
+    outcome = convert_file(Task(source, str(tmp_path / "a.l3")))
+    assert outcome.status == "failed"
+    assert names(tmp_path) == ["a.png"]
+
+
+def test_a_target_that_cannot_be_written_is_a_failure_with_the_systems_reason(tmp_path):
+    outcome = convert_file(Task(write_png(tmp_path / "a.png"), str(tmp_path / "missing" / "a.l3")))
+    assert (outcome.status, outcome.reason) == ("failed", "No such file or directory")
+
+
+def test_verify_finds_damage(tmp_path):
+    path = tmp_path / "a.l3"
+    write_l3(path)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    assert verify_file(Task(str(path))).status == "failed"
+    path.write_bytes(data[:60])
+    assert verify_file(Task(str(path))).status == "failed"
+
+
+def test_verify_says_when_there_are_no_checksums_to_compare(tmp_path):
+    (tmp_path / "a.l3").write_bytes(dali_l3.encode(noise((5, 6)), checksums=False))
+    outcome = verify_file(Task(str(tmp_path / "a.l3")))
+    assert outcome.status == "done"
+    assert "no tile checksums" in outcome.notes[0]
+
+
+def test_outcome_as_json_survives_any_file_name():
+    outcome = Outcome(os.fsdecode(b"a\xff\n.png"), None, "skipped", "no", ("a note",))
+    line = outcome.to_json()
+    assert "\n" not in line
+    assert os.fsencode(json.loads(line)["source"]) == b"a\xff\n.png"
+
+
+# ---- Planning --------------------------------------------------------------------------------------------------------
+
+
+def test_a_tree_is_mirrored_empty_folders_included(tmp_path):
+    source, target = tmp_path / "src", tmp_path / "dst"
+    for name in ("cats/a.png", "cats/b.JPG", "dogs/small/c", "dogs/scan.001"):
+        write_png(source / name)
+    (source / "empty").mkdir()
+    result = plan(str(source), str(target), TO_L3)
+    assert plan_names(result, source, target) == {
+        "cats/a.png": "cats/a.l3",
+        "cats/b.JPG": "cats/b.l3",
+        "dogs/small/c": "dogs/small/c.l3",
+        "dogs/scan.001": "dogs/scan.001.l3",
+    }
+    assert not target.exists()
+    result.prepare_folders()
+    assert names(target) == ["cats", "dogs", "dogs/small", "empty"]
+
+
+def test_suffixes_can_be_kept(tmp_path):
+    write_png(tmp_path / "src" / "a.png")
+    write_png(tmp_path / "src" / "a.jpg")
+    result = plan(str(tmp_path / "src"), str(tmp_path / "dst"), TO_L3, keep_suffix=True)
+    assert sorted(os.path.basename(task.target) for task in result.tasks) == ["a.jpg.l3", "a.png.l3"]
+
+
+def test_two_images_that_would_become_one_file_stop_everything(tmp_path):
+    write_png(tmp_path / "src" / "a.png")
+    write_png(tmp_path / "src" / "a.jpg")
+    with pytest.raises(PlanError, match=r"(?s)several sources would become one file.*a\.jpg, .*a\.png -> .*a\.l3"):
+        plan(str(tmp_path / "src"), str(tmp_path / "dst"), TO_L3)
+    assert names(tmp_path) == ["src", "src/a.jpg", "src/a.png"]
+
+
+def test_a_file_that_is_no_image_is_no_rival(tmp_path):
+    write_png(tmp_path / "src" / "a.png")
+    (tmp_path / "src" / "a.jpg").write_text("a caption under a strange name")
+    assert len(plan(str(tmp_path / "src"), str(tmp_path / "dst"), TO_L3).tasks) == 2
+
+
+def test_source_and_target_may_not_overlap(tmp_path):
+    write_png(tmp_path / "src" / "sub" / "a.png")
+    source = str(tmp_path / "src")
+    (tmp_path / "link").symlink_to(source)
+    for target in (
+        source,
+        f"{source}/",
+        f"{source}/new",
+        str(tmp_path),
+        str(tmp_path / "link"),
+        str(tmp_path / "link" / "x" / "y"),
+    ):
+        with pytest.raises(PlanError, match="same or inside"):
+            plan(source, target, TO_L3)
+
+
+def test_a_target_folder_that_leads_into_the_source_is_refused(tmp_path):
+    write_png(tmp_path / "src" / "sub" / "a.png")
+    (tmp_path / "dst").mkdir()
+    (tmp_path / "dst" / "sub").symlink_to(tmp_path / "src" / "sub")
+    with pytest.raises(PlanError, match="link into the source"):
+        plan(str(tmp_path / "src"), str(tmp_path / "dst"), TO_L3)
+
+
+def test_targets_of_a_single_file(tmp_path):
+    source = write_png(tmp_path / "a.png")
+    (tmp_path / "folder").mkdir()
+    for target, expected in (
+        (tmp_path / "folder", tmp_path / "folder" / "a.l3"),
+        (f"{tmp_path}/new/", tmp_path / "new" / "a.l3"),
+        (tmp_path / "b.l3", tmp_path / "b.l3"),
+        (tmp_path / "deep" / "b.L3", tmp_path / "deep" / "b.L3"),
+    ):
+        assert plan(source, str(target), TO_L3).tasks == [Task(source, str(expected))]
+    with pytest.raises(PlanError, match=r"must end in \.l3"):
+        plan(source, str(tmp_path / "b.png"), TO_L3)
+    with pytest.raises(PlanError, match="must be a folder"):
+        plan(str(tmp_path / "folder"), source, TO_L3)
+    with pytest.raises(PlanError, match="no such file"):
+        plan(str(tmp_path / "missing.png"), str(tmp_path / "b.l3"), TO_L3)
+    l3 = write_l3(tmp_path / "c.l3")
+    (tmp_path / "d.l3").symlink_to(l3)
+    for same in (l3, str(tmp_path / "d.l3")):
+        with pytest.raises(PlanError, match="same file"):
+            plan(l3, same, TO_L3)
+
+
+def touch(path, seconds):
+    os.utime(path, (seconds, seconds))
+
+
+def test_which_existing_targets_are_kept(tmp_path):
+    source, target = str(tmp_path / "a.png"), tmp_path / "a.l3"
+    write_png(tmp_path / "a.png")
+    touch(source, 1000)
+
+    def status(overwrite=False, profile="fast"):
+        result = plan(source, str(target), TO_L3, overwrite, is_finished=lambda path: has_profile(path, profile))
+        return result.outcomes[0].status if result.outcomes else "to do"
+
+    assert status() == "to do"
+    write_l3(target)
+    touch(target, 1000)
+    assert status() == "kept"
+    assert status(overwrite=True) == "to do"
+    assert status(profile="raw") == "to do"
+    touch(target, 999)
+    assert status() == "to do", "its source is newer"
+    target.write_bytes(target.read_bytes()[:-20])
+    assert status() == "to do", "it is truncated"
+    target.write_bytes(target.read_bytes()[:10])
+    assert status() == "to do", "it is truncated within the header"
+    target.write_bytes(b"something of the user's")
+    assert status() == "failed"
+    assert status(overwrite=True) == "to do"
+    target.unlink()
+    os.mkfifo(target)
+    assert status() == "failed"
+    target.unlink()
+    target.symlink_to("nowhere")
+    assert status() == "failed"
+
+
+def test_export_keeps_finished_files_and_spares_others(tmp_path):
+    source = write_l3(tmp_path / "a.l3")
+    target = tmp_path / "a.png"
+    write_png(target)
+    assert plan(source, str(target), TO_PNG).outcomes[0].status == "kept"
+    target.write_text("no PNG")
+    assert plan(source, str(target), TO_PNG).outcomes[0].reason == "the target exists and is not a file of format PNG"
+
+
+# ---- Walking ---------------------------------------------------------------------------------------------------------
+
+
+def test_walk_reports_what_it_passes_over(tmp_path):
+    for name in ("b/2.png", "b/10.png", "a/1.png", ".hidden/3.png", "a/.DS_Store"):
+        write_png(tmp_path / name)
+    (tmp_path / "a" / "up").symlink_to("..")
+    (tmp_path / "a" / "self").symlink_to("self")
+    (tmp_path / "a" / "gone.png").symlink_to("nowhere")
+    (tmp_path / "linked").symlink_to("b")
+    os.mkfifo(tmp_path / "pipe")
+    tree = walking.walk(str(tmp_path))
+    assert tree.files == ["a/1.png", "b/10.png", "b/2.png", "linked/10.png", "linked/2.png"]
+    assert tree.folders == ["", "a", "b", "linked"]
+    passed = {os.path.relpath(outcome.source, tmp_path): (outcome.status, outcome.reason) for outcome in tree.outcomes}
+    assert passed.pop("a/self")[0] == "failed"
+    assert passed == {
+        ".hidden": ("skipped", "hidden"),
+        "a/.DS_Store": ("skipped", "hidden"),
+        "a/up": ("skipped", "symbolic link to a folder that contains it"),
+        "a/gone.png": ("failed", "dangling symbolic link"),
+        "pipe": ("skipped", "not a regular file"),
+    }
+
+
+def test_walk_reports_folders_that_cannot_be_read(tmp_path, monkeypatch):
+    write_png(tmp_path / "locked" / "a.png")
+    write_png(tmp_path / "open" / "b.png")
+    scandir = os.scandir
+
+    def refuse(path):
+        if os.path.basename(path) == "locked":
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(walking.os, "scandir", refuse)
+    tree = walking.walk(str(tmp_path))
+    assert tree.files == ["open/b.png"]
+    assert [(outcome.status, outcome.reason) for outcome in tree.outcomes] == [
+        ("failed", "folder cannot be read: Permission denied")
+    ]
+
+
+def test_walk_goes_as_deep_as_the_tree(tmp_path):
+    folders = [str(tmp_path)]
+    for _ in range(1200):  # beyond Python's recursion limit
+        folders.append(folders[-1] + "/d")
+        os.mkdir(folders[-1])
+    try:
+        assert len(walking.walk(str(tmp_path)).folders) == len(folders)
+    finally:
+        for folder in folders[:0:-1]:
+            os.rmdir(folder)
+
+
+# ---- Files -----------------------------------------------------------------------------------------------------------
+
+
+def test_write_atomically_replaces_and_follows_the_umask(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    seen = []
+    files.write_atomically(str(path), b"new", seen.append)
+    assert (path.read_bytes(), seen) == (b"new", [b"new"])
+    umask = os.umask(0)
+    os.umask(umask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~umask
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_check_that_fails_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+
+    def check(data):
+        raise ValueError(f"bad {data!r}")
+
+    with pytest.raises(ValueError, match="bad b'new'"):
+        files.write_atomically(str(path), b"new", check)
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_write_that_was_killed_leaves_no_target_and_is_cleared_away(tmp_path):
+    program = """
+import os, signal, sys
+from dali_l3.conversion.files import write_atomically
+write_atomically(sys.argv[1], b"x" * 1000, lambda data: os.kill(os.getpid(), signal.SIGKILL))
+"""
+    result = subprocess.run([sys.executable, "-c", program, str(tmp_path / "a")])
+    assert result.returncode == -9
+    (partial,) = names(tmp_path)
+    assert partial.startswith(".") and partial.endswith(files.PARTIAL_SUFFIX)
+    (tmp_path / f"not-hidden{files.PARTIAL_SUFFIX}").touch()
+    assert files.remove_stale_partials(str(tmp_path)) == 1
+    assert names(tmp_path) == [f"not-hidden{files.PARTIAL_SUFFIX}"]
+
+
+def test_a_write_under_way_is_not_cleared_away(tmp_path):
+    removed = []
+    files.write_atomically(
+        str(tmp_path / "a"), b"x", lambda data: removed.append(files.remove_stale_partials(str(tmp_path)))
+    )
+    assert removed == [0]
+    assert names(tmp_path) == ["a"]
+
+
+# ---- Workers ---------------------------------------------------------------------------------------------------------
+
+
+def run(tasks, workers=2):
+    return {outcome.source: outcome for outcome in run_tasks(worker_functions.run, tasks, workers)}
+
+
+def test_every_task_has_an_outcome():
+    tasks = [Task(f"{number}") for number in range(30)] + [Task("raise"), Task("memory")]
+    outcomes = run(tasks)
+    assert outcomes.keys() == {task.source for task in tasks}
+    assert outcomes["raise"].reason == "unexpected KeyError: 'no such thing'"
+    assert outcomes["memory"].reason == "not enough memory"
+    assert sum(outcome.status == "done" for outcome in outcomes.values()) == 30
+
+
+def test_a_worker_that_dies_costs_its_task_alone():
+    tasks = [Task(f"{number}") for number in range(12)]
+    tasks[5] = Task("crash 5")
+    tasks[9] = Task("crash 9")
+    outcomes = run(tasks)
+    assert outcomes.keys() == {task.source for task in tasks}
+    failed = {source: outcome.reason for source, outcome in outcomes.items() if outcome.status != "done"}
+    died = "the worker process died (out of memory, or a crash in a library)"
+    assert failed == {"crash 5": died, "crash 9": died}
+
+
+def test_nothing_to_do_needs_no_workers():
+    assert run([]) == {}
+
+
+def test_an_abandoned_run_drops_what_it_had_not_begun():
+    outcomes = run_tasks(worker_functions.run, [Task(f"slow {number}") for number in range(1000)], 1)
+    next(outcomes)
+    outcomes.close()  # 200 s if it ran them all; the test suite would notice
+
+
+def test_preview_names_what_would_happen(tmp_path):
+    write_png(tmp_path / "src" / "a.png")
+    (tmp_path / "src" / "b.txt").write_text("text")
+    result = plan(str(tmp_path / "src"), str(tmp_path / "dst"), TO_L3)
+    assert [outcome.status for outcome in planning.preview(result.tasks, TO_L3)] == ["planned", "skipped"]
+    assert not (tmp_path / "dst").exists()

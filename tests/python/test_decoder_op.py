@@ -1,0 +1,378 @@
+"""The operator decoders.l3 against numpy and against DALI's own decoders on the same pixels as PNG."""
+
+import os
+import re
+
+import numpy as np
+import pytest
+from nvidia.dali import Pipeline, fn, ops, pipeline_def, types
+from pipelines import (
+    CONVERSIONS,
+    DTYPES,
+    OUTPUT_TYPES,
+    as_l3,
+    as_png,
+    decode_batch,
+    decode_files,
+    decode_one,
+    sample_pixels,
+)
+
+import dali_l3
+
+pytestmark = pytest.mark.usefixtures("plugin")
+
+
+@pytest.fixture(scope="module")
+def image():
+    """A small colour image of several tiles, its PNG and its L3."""
+    pixels = np.random.default_rng(1).integers(0, 256, (150, 200, 3), np.uint8)
+    return pixels, as_png(pixels), as_l3(pixels)
+
+
+def l3(*inputs, **arguments):
+    return fn.decoders.l3(*inputs, **arguments)
+
+
+# ---- Pixels ----
+
+
+@pytest.mark.parametrize("profile", ["raw", "paper", "fast"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_any_data_gives_back_what_was_encoded(profile, dtype, channels):
+    pixels = sample_pixels(8 * np.dtype(dtype).itemsize, channels)
+    kept = DTYPES["UINT8" if dtype == np.uint8 else "UINT16"]
+    decoded = decode_one(l3, as_l3(pixels, profile=profile), output_type=types.ANY_DATA, dtype=kept)
+    np.testing.assert_array_equal(decoded, pixels, strict=True)
+
+
+def test_two_dimensional_images_become_one_channel():
+    pixels = sample_pixels(8, 1)
+    decoded = decode_one(l3, dali_l3.encode(pixels[..., 0]), output_type=types.ANY_DATA)
+    np.testing.assert_array_equal(decoded, pixels, strict=True)
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize(("channels", "output_type"), CONVERSIONS)
+def test_conversions_equal_those_of_png(bits, channels, output_type):
+    pixels = sample_pixels(bits, channels)
+    png, encoded = as_png(pixels), as_l3(pixels, profile="raw")
+    for name, dtype in DTYPES.items():
+        arguments = {"output_type": OUTPUT_TYPES[output_type], "dtype": dtype}
+        expected = decode_one(fn.decoders.image, png, **arguments)
+        np.testing.assert_array_equal(decode_one(l3, encoded, **arguments), expected, err_msg=name, strict=True)
+
+
+def test_the_defaults_are_rgb_and_uint8():
+    pixels = sample_pixels(16, 4)
+    expected = decode_one(fn.decoders.image, as_png(pixels))
+    np.testing.assert_array_equal(decode_one(l3, as_l3(pixels)), expected, strict=True)
+
+
+def test_a_batch_mixes_sizes_depths_and_channels():
+    images = [
+        sample_pixels(bits, channels)[: 70 * channels, : 30 * channels] for bits in (8, 16) for channels in (1, 2, 3, 4)
+    ]
+    decoded = decode_batch(l3, [as_l3(pixels) for pixels in images])
+    expected = decode_batch(fn.decoders.image, [as_png(pixels) for pixels in images])
+    for got, wanted in zip(decoded, expected, strict=True):
+        np.testing.assert_array_equal(got, wanted, strict=True)
+
+
+@pytest.mark.parametrize("width", [3, 63, 64, 65, 1999])
+def test_output_beyond_the_cache(width):
+    # More than the 4 MiB from which on stores bypass the cache, with rows that are aligned and rows that are not.
+    pixels = np.random.default_rng(width).integers(0, 256, (2_000_000 // width, width, 3), np.uint8)
+    np.testing.assert_array_equal(decode_one(l3, as_l3(pixels, profile="raw")), pixels, strict=True)
+
+
+# ---- Regions ----
+
+CROPS = [
+    {},
+    {"crop": (50, 60)},
+    {"crop": (50.9, 60.2)},
+    {"crop": (0, 60)},
+    {"crop": (50, 0)},
+    {"crop": (1, 1), "crop_pos_x": 1.0, "crop_pos_y": 0.0},
+    {"crop": (150, 200)},
+    {"crop_h": 33, "crop_w": 77, "crop_pos_x": 0.31},
+    {"crop_h": 33, "crop_w": 77, "crop_pos_x": 0.31, "crop_pos_y": 0.77, "rounding": "truncate"},
+    {"crop_pos_x": 0.1},
+]
+
+SLICES = [
+    {"start": (10, 20), "end": (64, 65)},
+    {"start": (10, 20), "shape": (64, 65)},
+    {"start": 10},
+    {"end": (70, 80)},
+    {"shape": (70, 80)},
+    {"rel_start": (0.1, 0.25), "rel_end": (0.333, 0.777)},
+    {"rel_start": (0.1, 0.25), "rel_shape": (0.333, 0.5)},
+    {"rel_start": (0.1, 0.25), "shape": (33, 44)},
+    {"start": (13, 14), "rel_shape": (0.333, 0.5)},
+    {"rel_end": 0.75},
+    {"start": (10, 20), "end": (64, 65), "axis_names": "HW"},
+    {"start": (10, 20), "end": (64, 65), "axes": (0, 1)},
+    {"start": (10,), "end": (64,), "axes": (-1,)},
+    {"start": (10,), "end": (64,), "axis_names": "H"},
+]
+
+INPUT_SLICES = [
+    (np.float32([0.1, 0.2]), np.float32([0.35, 0.45]), {}),
+    (np.int32([10, 20]), np.int32([64, 65]), {}),
+    (np.int64([10, 20]), np.int64([64, 65]), {"axes": (0, 1)}),
+    (np.float32([10, 20]), np.float32([0.35, 0.45]), {"normalized_anchor": False}),
+    (np.float32([0.1, 0.2]), np.float32([64, 65.6]), {"normalized_shape": False}),
+    (np.float32([0.3]), np.float32([0.2]), {"axis_names": "W"}),
+]
+
+
+@pytest.mark.parametrize("arguments", CROPS, ids=str)
+def test_crops_equal_image_crop(image, arguments):
+    _, png, encoded = image
+    expected = decode_one(fn.decoders.image_crop, png, **arguments)
+    np.testing.assert_array_equal(decode_one(l3, encoded, **arguments), expected, strict=True)
+
+
+@pytest.mark.parametrize("arguments", SLICES, ids=str)
+def test_slices_equal_image_slice(image, arguments):
+    _, png, encoded = image
+    expected = decode_one(fn.decoders.image_slice, png, **arguments)
+    np.testing.assert_array_equal(decode_one(l3, encoded, **arguments), expected, strict=True)
+
+
+@pytest.mark.parametrize(("anchor", "shape", "arguments"), INPUT_SLICES, ids=str)
+def test_slices_by_inputs_equal_image_slice(image, anchor, shape, arguments):
+    _, png, encoded = image
+    expected = decode_one(fn.decoders.image_slice, png, anchor, shape, **arguments)
+    np.testing.assert_array_equal(decode_one(l3, encoded, anchor, shape, **arguments), expected, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("reference", "arguments"),
+    [
+        ("image_crop", {"crop_h": [40, 50], "crop_w": [60, 30], "crop_pos_x": [0.2, 0.9], "crop_pos_y": [0.5, 1]}),
+        ("image_crop", {"crop": [[40, 60], [50, 30]]}),
+        ("image_slice", {"rel_start": [[0.1, 0.2], [0.3, 0.4]], "shape": [[40, 60], [50, 30]]}),
+        ("image_slice", {"start": [[1], [2]], "end": [[64], [65]], "axes": [[0], [1]]}),
+    ],
+    ids=str,
+)
+def test_regions_may_differ_from_sample_to_sample(image, reference, arguments):
+    _, png, encoded = image
+    integers = ("start", "end", "shape", "axes")
+    tensors = {
+        name: [np.array(value, np.int32 if name in integers else np.float32) for value in values]
+        for name, values in arguments.items()
+    }
+    expected = decode_batch(getattr(fn.decoders, reference), [png, png], **tensors)
+    for got, wanted in zip(decode_batch(l3, [encoded, encoded], **tensors), expected, strict=True):
+        np.testing.assert_array_equal(got, wanted, strict=True)
+
+
+@pytest.mark.parametrize("output_type", OUTPUT_TYPES)
+@pytest.mark.parametrize("bits", [8, 16])
+def test_regions_are_converted(bits, output_type):
+    pixels = sample_pixels(bits, 3)
+    arguments = {"output_type": OUTPUT_TYPES[output_type], "crop": (101, 77), "crop_pos_x": 0.7}
+    expected = decode_one(fn.decoders.image_crop, as_png(pixels), **arguments)
+    np.testing.assert_array_equal(decode_one(l3, as_l3(pixels), **arguments), expected, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"crop": (151, 10)}, "rows -1..150 and columns 95..105 is .* not inside the image of 150 rows"),
+        ({"start": (190, 0), "shape": (11, 5)}, "columns 190..201 .* not inside"),
+        ({"start": (-1, 0), "shape": (11, 5)}, "columns -1..10 .* not inside"),
+        ({"start": (10, 0), "end": (10, 5)}, "columns 10..10 is empty"),
+        ({"start": (10, 0), "end": (9, 5)}, "columns 10..9 is empty"),
+        ({"rel_start": (float("nan"), 0)}, "coordinate nan is out of range"),
+        ({"rel_start": (1e30, 0)}, "coordinate 2e\\+32 is out of range"),
+        ({"crop": (1e30, 1)}, "crop of 1e\\+30 pixels is out of range"),
+        ({"crop": (10, 10), "crop_pos_x": 1.5}, "`crop_pos_x` must be within 0 and 1, not 1.5"),
+        ({"crop": (10, 10), "start": (1, 1)}, "either by crop arguments or by slice arguments, not by both"),
+        ({"crop_h": 10}, "`crop_w` and `crop_h` must be given together"),
+        ({"crop": (10, 10), "crop_h": 10, "crop_w": 10}, "`crop` cannot be combined with `crop_h` and `crop_w`"),
+        ({"crop": (10, 10), "rounding": "up"}, '`rounding` must be "round" or "truncate", not "up"'),
+        ({"start": (1, 1), "rel_start": (0.1, 0.1)}, "`start` and `rel_start` exclude each other"),
+        ({"end": (9, 9), "shape": (5, 5)}, "`end`, `rel_end`, `shape` and `rel_shape` exclude each other"),
+        ({"start": (1, 1), "axes": (0, 1), "axis_names": "HW"}, "`axes` and `axis_names` exclude each other"),
+        ({"start": (1, 1), "axes": (1, -1)}, "`axes` must not name an axis twice"),
+        ({"start": (1,), "axes": (2,)}, "axis 2 does not exist"),
+        ({"start": (1,), "axis_names": "C"}, "`axis_names` may name H and W"),
+        ({"output_type": types.RGB, "dtype": types.FLOAT16}, "`dtype` must be"),
+    ],
+    ids=str,
+)
+def test_wrong_arguments(image, arguments, message):
+    with pytest.raises((ValueError, RuntimeError), match=message):
+        decode_one(l3, image[2], **arguments)
+
+
+def test_positional_and_named_slices_exclude_each_other(image):
+    anchor, shape = np.int32([1, 2]), np.int32([3, 4])
+    with pytest.raises(ValueError, match="cannot be combined with `start`"):
+        decode_one(l3, image[2], anchor, shape, start=(1, 1))
+    with pytest.raises(ValueError, match="takes both, anchor and shape"):
+        decode_one(l3, image[2], anchor)
+    with pytest.raises(ValueError, match="a value for each of 2 axes, not 3"):
+        decode_one(l3, image[2], np.int32([1, 2, 3]), np.int32([3, 4, 5]))
+    with pytest.raises(ValueError, match="same type"):
+        decode_one(l3, image[2], anchor, np.float32([3, 4]))
+
+
+# ---- Errors ----
+
+
+@pytest.fixture
+def folder(tmp_path, image):
+    """Four good files, which a test may break."""
+    paths = [tmp_path / f"{i}.l3" for i in range(4)]
+    for path in paths:
+        path.write_bytes(image[2])
+    return paths
+
+
+def patched(data, position, value):
+    return data[:position] + bytes([value]) + data[position + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("break_file", "reason"),
+    [
+        (lambda data: data[:-20], "truncated"),
+        (lambda data: data[:10], "truncated"),
+        (lambda data: b"\x89PNG" + data[4:], "not an L3 file"),
+        (lambda data: patched(data, 8, 9), "version"),
+        (lambda data: patched(data, 12, data[12] ^ 1), "checksum"),
+        (lambda data: patched(data, len(data) // 2, data[len(data) // 2] ^ 1), "tile .* checksum"),
+    ],
+)
+def test_a_broken_file_is_named_with_the_reason(folder, break_file, reason):
+    folder[2].write_bytes(break_file(folder[2].read_bytes()))
+    with pytest.raises(RuntimeError, match=re.escape(f"sample #2 ({folder[2]}): ") + ".*" + reason):
+        decode_files(l3, folder, verify=True)
+
+
+def test_the_first_broken_file_is_the_one_that_is_named(folder):
+    for path in folder[1:]:
+        data = path.read_bytes()
+        path.write_bytes(patched(data, len(data) // 2, data[len(data) // 2] ^ 1))
+    for _ in range(10):
+        with pytest.raises(RuntimeError, match=re.escape(f"sample #1 ({folder[1]})")):
+            decode_files(l3, folder, verify=True)
+
+
+def test_verify_decides_whether_checksums_are_checked(image):
+    pixels, _, _ = image
+    data = as_l3(pixels, profile="raw")
+    broken = patched(data, len(data) // 2, data[len(data) // 2] ^ 1)
+    assert np.count_nonzero(decode_one(l3, broken, verify=False) != pixels) == 1
+    with pytest.raises(RuntimeError, match="checksum does not match"):
+        decode_one(l3, broken, verify=True)
+
+
+def test_the_input_must_be_bytes():
+    @pipeline_def(batch_size=1, num_threads=1, device_id=None)
+    def pipeline():
+        return fn.decoders.l3(fn.external_source(source=lambda: [np.zeros(100, np.int32)], batch=True))
+
+    with pytest.raises(ValueError, match="must hold the bytes of encoded files as uint8, not int32"):
+        pipeline().run()
+
+
+def test_an_empty_sample_is_an_error():
+    with pytest.raises(RuntimeError, match="sample #0 .*: "):
+        decode_one(l3, b"")
+
+
+def test_only_the_cpu_is_offered():
+    assert "decoders__L3" in ops.cpu_ops()
+    assert "decoders__L3" not in ops.mixed_ops()
+    assert "decoders__L3" not in ops.gpu_ops()
+
+
+# ---- Framework ----
+
+
+def thread_times():
+    """CPU seconds of DALI's worker threads so far."""
+    times = {}
+    for task in os.listdir("/proc/self/task"):
+        with open(f"/proc/self/task/{task}/stat") as file:
+            name, fields = file.read().rsplit(")", 1)
+        if "[DALI][TP" in name:
+            user, system = fields.split()[11:13]
+            times[task] = (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    return times
+
+
+def test_one_large_image_occupies_all_threads():
+    pixels = np.random.default_rng(3).integers(0, 256, (2160, 3840, 3), np.uint8)
+    encoded = np.frombuffer(as_l3(pixels, profile="raw"), np.uint8)
+
+    @pipeline_def(batch_size=1, num_threads=2, device_id=None)
+    def pipeline():
+        return fn.decoders.l3(fn.external_source(source=lambda: [encoded], batch=True))
+
+    pipe = pipeline()
+    pipe.build()
+    before = thread_times()
+    for _ in range(100):
+        (output,) = pipe.run()
+        spent = sorted(time - before.get(task, 0) for task, time in thread_times().items())[-2:]
+        if sum(spent) > 1:
+            break
+    np.testing.assert_array_equal(np.array(output[0]), pixels)
+    assert spent[0] > 0.2 * sum(spent)
+
+
+def test_source_and_layout_are_kept(folder):
+    @pipeline_def(batch_size=4, num_threads=2, device_id=None)
+    def pipeline():
+        encoded, _ = fn.readers.file(files=[str(path) for path in folder])
+        return fn.decoders.l3(encoded)
+
+    (output,) = pipeline().run()
+    assert [output[i].source_info() for i in range(4)] == [str(path) for path in folder]
+    assert output.layout() == "HWC"
+
+
+def test_checkpoints_can_be_taken(folder):
+    @pipeline_def(batch_size=1, num_threads=1, device_id=None, enable_checkpointing=True)
+    def pipeline():
+        encoded, label = fn.readers.file(files=[str(path) for path in folder], labels=[0, 1, 2, 3])
+        return fn.decoders.l3(encoded), label
+
+    pipe = pipeline()
+    pipe.run()
+    resumed = pipeline(checkpoint=pipe.checkpoint())
+    _, label = resumed.run()
+    assert np.array(label[0]).item() == 1
+
+
+def test_a_pipeline_can_be_serialized(folder, image):
+    @pipeline_def(batch_size=4, num_threads=2, device_id=None)
+    def pipeline():
+        encoded, _ = fn.readers.file(files=[str(path) for path in folder])
+        return fn.decoders.l3(encoded, crop=(50, 60), dtype=types.FLOAT)
+
+    (expected,) = pipeline().run()
+    (output,) = Pipeline.deserialize(pipeline().serialize()).run()
+    np.testing.assert_array_equal(output.as_array(), expected.as_array())
+
+
+def test_dynamic_mode(run_python):
+    printed = run_python("""
+import numpy as np
+import dali_l3
+import nvidia.dali.experimental.dynamic as ndd
+pixels = np.arange(70 * 80 * 3, dtype=np.uint16).astype(np.uint8).reshape(70, 80, 3)
+encoded = ndd.as_tensor(np.frombuffer(dali_l3.encode(pixels), np.uint8), device="cpu")
+decoded = np.asarray(ndd.decoders.l3(encoded, device="cpu"))
+print((decoded == pixels).all())
+""")
+    assert printed == "True"

@@ -1,0 +1,258 @@
+"""`import dali_l3` beside DALI and nvImageCodec: any order, other versions, none at all, processes and threads."""
+
+import ast
+import os
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from dali_l3 import _plugin
+from dali_l3.fn import decoders
+
+pytestmark = pytest.mark.usefixtures("plugin")
+
+# A program that decodes an image with an operator of a pipeline.
+PIPELINE = """
+import numpy as np
+
+def check(operator):
+    from nvidia.dali import fn, pipeline_def
+    image = np.arange(70 * 80 * 3, dtype=np.uint8).reshape(70, 80, 3)
+    data = np.frombuffer(dali_l3.encode(image), np.uint8)
+
+    @pipeline_def(batch_size=2, num_threads=2, device_id=None)
+    def pipeline():
+        return operator(fn.external_source(lambda: [data, data]))
+
+    (output,) = pipeline().run()
+    for sample in output:
+        np.testing.assert_array_equal(np.asarray(sample), image)
+"""
+
+
+class TestOrderOfImports:
+    @pytest.mark.parametrize(
+        "imports",
+        [
+            "import dali_l3; from nvidia.dali import fn",
+            "from nvidia.dali import fn; import dali_l3",
+            "import dali_l3; import nvidia.dali.fn as fn",
+            "import dali_l3; import nvidia.dali.plugin_manager; from nvidia.dali import fn",
+            "import nvidia; import dali_l3, nvidia.dali; fn = nvidia.dali.fn",
+            "import dali_l3; from nvidia.dali import fn; import importlib; importlib.reload(dali_l3)",
+        ],
+    )
+    def test_the_operator_is_there(self, imports, run_python):
+        run_python(f"{imports}\n{PIPELINE}\ncheck(fn.decoders.l3)")
+
+    def test_the_class_is_there(self, run_python):
+        run_python(f"import dali_l3; from nvidia.dali import ops\n{PIPELINE}\ncheck(ops.decoders.L3())")
+
+    def test_the_wrapper_imports_dali_by_itself(self, run_python):
+        run_python(f"import dali_l3\n{PIPELINE}\ncheck(dali_l3.fn.decoders.l3)")
+
+    def test_the_wrapper_with_conditionals(self, tmp_path, run_python):
+        (tmp_path / "program.py").write_text(
+            textwrap.dedent(
+                """
+                import numpy as np
+                import dali_l3
+                from nvidia.dali import fn, pipeline_def
+
+                image = np.full((5, 6, 3), 9, np.uint8)
+                data = np.frombuffer(dali_l3.encode(image), np.uint8)
+
+                @pipeline_def(batch_size=2, num_threads=1, device_id=None, enable_conditionals=True)
+                def pipeline():
+                    images = dali_l3.fn.decoders.l3(fn.external_source(lambda: [data, data]))
+                    if fn.reductions.max(images) > 5:
+                        images = images + np.uint8(1)
+                    return images
+
+                (output,) = pipeline().run()
+                assert np.all(np.asarray(output[1]) == 10)
+                """
+            )
+        )
+        run_python("import program")
+
+    def test_the_wrappers_stub_has_the_arguments_of_the_operator(self, run_python):
+        stub = Path(decoders.__file__).with_suffix(".pyi").read_text()
+        (signature,) = (node.args for node in ast.parse(stub).body if isinstance(node, ast.FunctionDef))
+        program = """
+            import dali_l3, nvidia.dali.backend as backend, nvidia.dali.fn
+            schema = backend.GetSchema("decoders__L3")
+            names = [name for name in schema.GetArgumentNames() if not schema.IsDeprecatedArg(name)]
+            print(schema.MaxNumInput(), *names)
+        """
+        inputs, *arguments = run_python(textwrap.dedent(program)).split()
+        assert len(signature.posonlyargs) == int(inputs)
+        stubbed = {argument.arg for argument in signature.kwonlyargs} - {"device", "name"}
+        volumetric, internal = {"crop_d", "crop_pos_z"}, {"seed"}
+        assert stubbed == {name for name in arguments if not name.startswith("_")} - volumetric - internal
+
+    def test_dali_is_not_imported(self, run_python):
+        program = """
+            import sys, numpy as np, dali_l3
+            data = dali_l3.encode(np.zeros((4, 4), np.uint8))
+            dali_l3.decode(data), dali_l3.peek(data), dali_l3.fn.decoders.l3
+            print([name for name in sys.modules if name.startswith("nvidia.")])
+        """
+        assert run_python(textwrap.dedent(program)) == "[]"
+
+    def test_dynamic_mode_imported_too_early_is_reported(self, run_python):
+        program = """
+            import warnings, nvidia.dali.experimental.dynamic
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                import dali_l3
+            print(*(warning.message for warning in caught))
+        """
+        assert "nvidia.dali.experimental.dynamic was imported before dali_l3" in run_python(textwrap.dedent(program))
+
+    def test_dynamic_mode(self, run_python):
+        program = """
+            import numpy as np, dali_l3, nvidia.dali.experimental.dynamic as dynamic
+            image = np.full((5, 6, 3), 9, np.uint8)
+            data = np.frombuffer(dali_l3.encode(image), np.uint8)
+            assert np.array_equal(np.asarray(dynamic.decoders.l3(data)), image)
+        """
+        run_python(textwrap.dedent(program))
+
+
+class TestOtherVersions:
+    EXPECTED = r"built for DALI 2\.4\.0 .* DALI 9\.8\.7 .*pip install 'nvidia-dali-cuda120==2\.4\.0'"
+
+    @pytest.fixture
+    def other_dali(self, tmp_path):
+        """An environment in which `nvidia.dali` is version 9.8.7 and does nothing."""
+        for folder in ("nvidia", "nvidia/dali"):
+            (tmp_path / folder).mkdir()
+            (tmp_path / folder / "__init__.py").write_text("__version__ = '9.8.7'\n")
+        return {**os.environ, "PYTHONPATH": str(tmp_path)}
+
+    @pytest.mark.parametrize("imports", [("dali_l3", "nvidia.dali"), ("nvidia.dali", "dali_l3")])
+    def test_one_clear_error(self, imports, other_dali, run_python):
+        program = f"""
+            import re, {imports[0]}
+            try:
+                import {imports[1]}
+            except RuntimeError as error:
+                assert re.search({self.EXPECTED!r}, str(error)), error
+            else:
+                raise AssertionError("no error")
+        """
+        run_python(textwrap.dedent(program), env=other_dali)
+
+    def test_the_codec_works_all_the_same(self, other_dali, run_python):
+        program = "import numpy as np, dali_l3; print(dali_l3.decode(dali_l3.encode(np.full((1, 1), 7, np.uint8))))"
+        assert run_python(program, env=other_dali) == "[[7]]"
+
+
+class TestWithoutDali:
+    def test_the_codec_works_and_the_operator_says_what_is_missing(self, run_python):
+        program = """
+            import sys
+            sys.modules["nvidia"] = None  # as if it were not installed
+            import os, numpy as np, dali_l3
+            assert "NVIMGCODEC_EXTENSIONS_PATH" not in os.environ
+            assert dali_l3.decode(dali_l3.encode(np.full((1, 1), 7, np.uint8))) == 7
+            try:
+                dali_l3.fn.decoders.l3(None)
+            except ModuleNotFoundError as error:
+                print(error.name)
+        """
+        environment = {name: value for name, value in os.environ.items() if name != "NVIMGCODEC_EXTENSIONS_PATH"}
+        assert run_python(textwrap.dedent(program), env=environment).startswith("nvidia")
+
+
+class TestExtensionsPath:
+    PRINT = "; import os; print(os.environ['NVIMGCODEC_EXTENSIONS_PATH'])"
+
+    @staticmethod
+    def environment(value=None):
+        environment = {name: text for name, text in os.environ.items() if name != "NVIMGCODEC_EXTENSIONS_PATH"}
+        return environment if value is None else {**environment, "NVIMGCODEC_EXTENSIONS_PATH": value}
+
+    def test_ours_comes_after_the_default(self, run_python):
+        default, ours = run_python("import dali_l3" + self.PRINT, env=self.environment()).split(":")
+        assert default.endswith(os.path.join("nvidia", "nvimgcodec", "extensions"))
+        assert os.path.isdir(default)
+        assert ours == str(_plugin.EXTENSIONS)
+        assert len(os.listdir(ours)) == 1  # nvImageCodec loads every library in there
+
+    def test_ours_comes_after_the_users(self, run_python):
+        printed = run_python("import dali_l3" + self.PRINT, env=self.environment("/some/where:/else"))
+        assert printed == f"/some/where:/else:{_plugin.EXTENSIONS}"
+
+    def test_children_inherit_it_and_add_nothing(self, run_python):
+        set_by_parent = f"/some/where:{_plugin.EXTENSIONS}"
+        assert run_python("import dali_l3" + self.PRINT, env=self.environment(set_by_parent)) == set_by_parent
+
+    @pytest.mark.parametrize(
+        ("inherited", "imports", "warned"),
+        [
+            (None, "nvidia.nvimgcodec, dali_l3", True),
+            (None, "dali_l3, nvidia.nvimgcodec", False),
+            (None, "nvidia.dali, dali_l3", False),
+            (str(_plugin.EXTENSIONS), "nvidia.nvimgcodec, dali_l3", False),
+        ],
+    )
+    def test_a_codec_imported_too_early_is_reported(self, inherited, imports, warned, run_python):
+        program = f"""
+            import warnings
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                import {imports}
+            print(*(warning.message for warning in caught if "dali_l3" in str(warning.message)))
+        """
+        printed = run_python(textwrap.dedent(program), env=self.environment(inherited))
+        assert printed.startswith("nvidia.nvimgcodec was imported before dali_l3") == warned
+
+
+class TestProcessesAndThreads:
+    @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+    @pytest.mark.parametrize("imports", ["import dali_l3", "import dali_l3; from nvidia.dali import fn"])
+    def test_children_decode(self, method, imports, tmp_path, run_python):
+        (tmp_path / "work.py").write_text(f"{imports}\n{PIPELINE}\ndef work(_):\n    check(dali_l3.fn.decoders.l3)\n")
+        program = f"""
+            import multiprocessing, work
+            with multiprocessing.get_context({method!r}).Pool(2) as pool:
+                pool.map(work.work, range(4), chunksize=1)
+        """
+        run_python(textwrap.dedent(program))
+
+    def test_threads_that_come_first(self, tmp_path, run_python):
+        """Neither deadlock nor second registration when threads import both packages at once and go on to decode."""
+        (tmp_path / "check.py").write_text(f"import dali_l3\n{PIPELINE}")
+        program = """
+            import importlib, threading, sys
+            sys.setswitchinterval(1e-5)
+            errors = []
+            barrier = threading.Barrier(6)
+
+            def work(number):
+                barrier.wait()
+                try:
+                    importlib.import_module(["dali_l3", "nvidia.dali", "check"][number % 3])
+                    import check
+                    check.check(check.dali_l3.fn.decoders.l3)
+                except BaseException as error:
+                    errors.append(error)
+
+            threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+            for thread in threads: thread.start()
+            for thread in threads: thread.join()
+            assert not errors, errors
+        """
+        run_python(textwrap.dedent(program))
+
+    def test_loading_twice(self, run_python):
+        program = """
+            import dali_l3, nvidia.dali
+            from dali_l3 import _plugin
+            nvidia.dali.plugin_manager.load_library(str(_plugin.PLUGIN))
+            _plugin.load()
+        """
+        run_python(textwrap.dedent(program))

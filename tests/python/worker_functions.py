@@ -1,0 +1,22 @@
+"""Functions that worker processes import: they misbehave where the name of a task's source says so."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from dali_l3.conversion.outcomes import Outcome, Task, reporting
+
+
+@reporting
+def run(task: Task) -> Outcome:
+    if "crash" in task.source:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if "raise" in task.source:
+        raise KeyError("no such thing")
+    if "memory" in task.source:
+        raise MemoryError
+    if "slow" in task.source:
+        time.sleep(0.2)
+    return Outcome(task.source, task.target, "done")
