@@ -193,7 +193,7 @@ Interval SliceArguments::NamedWindow(int sample, int index, int64_t extent) cons
   if (shape_.HasExplicitValue()) end = start + value(shape_);
   if (rel_shape_.HasExplicitValue()) {
     // Relative values are added before they are multiplied, to round once.
-    end = start + value(rel_shape_) * size;
+    end = rel_start_.HasExplicitValue() ? (value(rel_start_) + value(rel_shape_)) * size : start + value(rel_shape_) * size;
   }
   return {ToPixel(start), ToPixel(end)};
 }

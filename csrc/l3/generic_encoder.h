@@ -269,7 +269,7 @@ class FastTileEncoder {
  private:
   static constexpr uint32_t kBits = 8 * sizeof(Sample);
   static constexpr uint32_t kMaxIndexBits = max_index_bits(kBits);
-  static constexpr uint32_t kSteps[] = {4, 1, 1};  // by effort: one row pair in so many is examined
+  static constexpr uint32_t kSteps[] = {4, 2, 1};  // by effort: one row pair in so many is examined
 
   // One way to store a channel.
   struct Candidate {

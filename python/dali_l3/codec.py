@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Buffer
 
-VERIFY_BY_DEFAULT = False
+VERIFY_BY_DEFAULT = True  # costs within 10% of decoding: docs/benchmarks.md
 
 
 @dataclass(frozen=True)
