@@ -120,7 +120,7 @@ void L3Decoder::DecodePiece(const Piece &piece, dali::TensorList<CPUBackend> &ou
   if (l3_decode_tiles(&stream, &roi, &destination, options_, piece.first_tile, piece.tile_count, &error) == L3_OK) return;
 
   std::lock_guard lock(failure_mutex_);
-  if (failed_sample_ < 0 || piece.sample > failed_sample_) {
+  if (failed_sample_ < 0 || piece.sample < failed_sample_) {
     failed_sample_ = piece.sample;
     failure_ = error;
   }

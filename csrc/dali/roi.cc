@@ -191,20 +191,14 @@ Interval SliceArguments::NamedWindow(int sample, int index, int64_t extent) cons
   if (end_.HasExplicitValue()) end = value(end_);
   if (rel_end_.HasExplicitValue()) end = value(rel_end_) * size;
   if (shape_.HasExplicitValue()) end = start + value(shape_);
-  if (rel_shape_.HasExplicitValue()) {
-    // Relative values are added before they are multiplied, to round once.
-    end = rel_start_.HasExplicitValue() ? (value(rel_start_) + value(rel_shape_)) * size : start + value(rel_shape_) * size;
-  }
+  if (rel_shape_.HasExplicitValue()) end = start + value(rel_shape_) * size;
   return {ToPixel(start), ToPixel(end)};
 }
 
 Interval SliceArguments::InputWindow(int sample, int index, int64_t extent) const {
   const auto size = static_cast<double>(extent);
-  const bool relative_anchor = normalized_anchor_ && !integer_inputs_;
-  const bool relative_shape = normalized_shape_ && !integer_inputs_;
-  const double anchor = anchors_[sample][index], shape = shapes_[sample][index];
-  const double start = relative_anchor ? anchor * size : anchor;
-  const double end = relative_anchor && relative_shape ? (anchor + shape) * size : start + (relative_shape ? shape * size : shape);
+  const double start = anchors_[sample][index] * (normalized_anchor_ && !integer_inputs_ ? size : 1);
+  const double end = start + shapes_[sample][index] * (normalized_shape_ && !integer_inputs_ ? size : 1);
   return {ToPixel(start), ToPixel(end)};
 }
 

@@ -58,47 +58,35 @@ uint64_t payload_bound(const l3_info &info) {
          rows * tile_bound(info, {last.width, height}) + tile_bound(info, {last.width, last.height});
 }
 
-template <typename Sample>
-void load_planes(const l3_image &image, const l3_rect &rect, Planes<Sample> *planes) {
-  const uint32_t channels = image.channels;
-  for (uint32_t y = 0; y < rect.height; y++) {
-    const uint8_t *row = static_cast<const uint8_t *>(image.data) + (rect.y + y) * image.row_stride + size_t(rect.x) * channels * sizeof(Sample);
-    for (uint32_t n = 0; n < channels; n++) {
-      const uint8_t *samples = row + channel_of_plane(n, channels) * sizeof(Sample);
-      Sample *out = planes->plane[n] + y * L3_TILE;
-      for (uint32_t x = 0; x < rect.width; x++) out[x] = load<Sample>(samples + size_t(x) * channels * sizeof(Sample));
+uint32_t store_raw_tile(const uint8_t *pixels, size_t row_stride, uint32_t row_size, uint32_t rows, uint8_t *out) {
+  for (uint32_t y = 0; y < rows; y++) std::memcpy(out + y * row_size, pixels + y * row_stride, row_size);
+  return rows * row_size;
+}
+
+// Writes a tile's stream, not padded; returns its size.
+uint32_t encode_tile(const l3_info &info, uint32_t effort, const Kernels &kernels, const uint8_t *pixels, size_t row_stride, TileShape shape,
+                     uint8_t *out) {
+  switch (info.profile) {
+    case L3_PROFILE_RAW: return store_raw_tile(pixels, row_stride, shape.width * pixel_size(info), shape.height, out);
+    case L3_PROFILE_PAPER:
+      return info.bits == 8 ? encode_paper_tile<uint8_t>(pixels, row_stride, info.channels, shape, out)
+                            : encode_paper_tile<uint16_t>(pixels, row_stride, info.channels, shape, out);
+    default: {
+      const auto encode_fast_tile = info.bits == 8 ? kernels.encode_tile_8 : kernels.encode_tile_16;
+      return encode_fast_tile(pixels, row_stride, info.channels, effort, shape, out);
     }
   }
 }
 
-uint32_t store_raw_tile(const l3_image &image, const l3_info &info, const l3_rect &rect, uint8_t *out) {
-  const uint32_t row_size = rect.width * pixel_size(info);
-  const uint8_t *rows = static_cast<const uint8_t *>(image.data) + rect.y * image.row_stride + size_t(rect.x) * pixel_size(info);
-  for (uint32_t y = 0; y < rect.height; y++) std::memcpy(out + y * row_size, rows + y * image.row_stride, row_size);
-  return rect.height * row_size;
-}
-
-template <typename Sample>
-using EncodeTile = uint32_t (*)(const Planes<Sample> &, uint32_t channels, uint32_t effort, TileShape, uint8_t *out);
-
 // Writes tiles and tables; returns the payload's size.
-template <typename Sample>
-uint32_t encode_tiles(const l3_image &image, const l3_info &info, uint32_t effort, EncodeTile<Sample> encode_fast_tile, uint8_t *file) {
+uint32_t encode_tiles(const l3_image &image, const l3_info &info, uint32_t effort, const Kernels &kernels, uint8_t *file) {
   const Layout layout = layout_of(info);
-  Planes<Sample> planes;
   uint32_t position = 0;
   for (uint32_t tile = 0; tile < tile_count(info); tile++) {
-    uint8_t *const stream = file + layout.payload + position;
     const l3_rect rect = tile_rect(info, tile);
-    uint32_t size;
-    if (info.profile == L3_PROFILE_RAW) {
-      size = store_raw_tile(image, info, rect, stream);
-    } else {
-      load_planes(image, rect, &planes);
-      size = info.profile == L3_PROFILE_PAPER ? encode_paper_tile(planes, info.channels, shape_of(rect), stream)
-                                              : encode_fast_tile(planes, info.channels, effort, shape_of(rect), stream);
-    }
-    const uint32_t padded = aligned4(size);
+    const uint8_t *pixels = static_cast<const uint8_t *>(image.data) + rect.y * image.row_stride + size_t(rect.x) * pixel_size(info);
+    uint8_t *const stream = file + layout.payload + position;
+    const uint32_t size = encode_tile(info, effort, kernels, pixels, image.row_stride, shape_of(rect), stream), padded = aligned4(size);
     std::memset(stream + size, 0, padded - size);
     store(file + layout.offsets + 4 * size_t(tile), position);
     if (info.has_checksums) store(file + layout.checksums + 4 * size_t(tile), crc32c(stream, padded));
@@ -129,8 +117,7 @@ extern "C" l3_status l3_encode(const l3_image *image, const l3_encode_options *o
   if (!kernels) return L3_ERROR_UNSUPPORTED;
   uint8_t *const file = static_cast<uint8_t *>(out);
   write_metadata(options->metadata, options->metadata_count, file + layout_of(info).metadata);
-  info.payload_size = info.bits == 8 ? encode_tiles<uint8_t>(*image, info, options->effort, kernels->encode_tile_8, file)
-                                     : encode_tiles<uint16_t>(*image, info, options->effort, kernels->encode_tile_16, file);
+  info.payload_size = encode_tiles(*image, info, options->effort, *kernels, file);
   const Layout layout = layout_of(info);
   std::memset(file + layout.payload + info.payload_size, 0, kTrailerSize);
   write_header(info, file);

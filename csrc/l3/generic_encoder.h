@@ -242,13 +242,18 @@ struct ChannelPlan {
 template <typename Sample>
 class FastTileEncoder {
  public:
-  FastTileEncoder(const Planes<Sample> &planes, uint32_t channels, uint32_t effort, TileShape shape)
+  // `pixels` are the tile's, interleaved, with rows `row_stride` bytes apart; they need not be aligned.
+  FastTileEncoder(const uint8_t *pixels, size_t row_stride, uint32_t channels, uint32_t effort, TileShape shape)
       : channels_(channels), effort_(effort), shape_(shape), masks_(shape.width) {
-    for (uint32_t n = 0; n < channels; n++) {
-      for (uint32_t y = 0; y < shape.height; y++)
-        std::memcpy(planes_[n].row(y), planes.plane[n] + y * L3_TILE, L3_TILE * sizeof(Sample));
-      planes_[n].repeat_edges(shape);
+    for (uint32_t y = 0; y < shape.height; y++, pixels += row_stride) {
+      switch (channels) {
+        case 1: load_row<1>(pixels, y); break;
+        case 2: load_row<2>(pixels, y); break;
+        case 3: load_row<3>(pixels, y); break;
+        default: load_row<4>(pixels, y);
+      }
     }
+    for (uint32_t n = 0; n < channels; n++) planes_[n].repeat_edges(shape);
   }
 
   uint32_t encode(uint8_t *out) {
@@ -278,6 +283,22 @@ class FastTileEncoder {
     ChannelPlan plan;  // effort 3 only: others plan the channels that are written
     uint32_t cost() const { return plan.size ? plan.size : costs.least(); }
   };
+
+  template <uint32_t channels>
+  void load_row(const uint8_t *pixels, uint32_t y) {
+    Sample *rows[channels];
+    for (uint32_t n = 0; n < channels; n++) rows[channel_of_plane(n, channels)] = planes_[n].row(y);
+    if (shape_.width == L3_TILE)
+      deinterleave<channels>(pixels, L3_TILE, rows);  // of constant length, for the vectoriser
+    else
+      deinterleave<channels>(pixels, shape_.width, rows);
+  }
+
+  template <uint32_t channels>
+  [[gnu::always_inline]] static void deinterleave(const uint8_t *pixels, uint32_t width, Sample *const (&rows)[channels]) {
+    for (uint32_t x = 0; x < width; x++)
+      for (uint32_t c = 0; c < channels; c++) rows[c][x] = load<Sample>(pixels + (channels * x + c) * sizeof(Sample));
+  }
 
   Candidate consider(const PaddedPlane<Sample> &plane) {
     Candidate candidate{&plane, predictor_costs(plane, shape_, masks_, kSteps[effort_ - 1]), {}};
@@ -411,14 +432,20 @@ class FastTileEncoder {
   // Writes the body of residuals_ and codes_ as planned; returns its size.
   uint32_t write_residuals(const ChannelPlan &plan, uint8_t *const body) {
     uint8_t *out = body;
-    // The palette, and for each tight code the index and the code that stand for it.
-    uint8_t palette[code_count(kBits)] = {}, index_of[code_count(kBits)] = {}, cover[code_count(kBits)] = {};
+    // The palette, and what stands for the groups of each tight code.
+    struct Symbol {
+      uint8_t index, width;
+      Sample minimum;
+    };
+    uint8_t palette[code_count(kBits)] = {};
+    Symbol symbols[code_count(kBits)];
     const bool identity = plan.index_bits == kMaxIndexBits;
     uint32_t count = 0;
     for (uint32_t rest = plan.codes; rest; rest &= rest - 1) palette[count++] = uint8_t(std::countr_zero(rest));
-    for (uint32_t code = 0; code < code_count(kBits); code++) {
-      cover[code] = uint8_t(cover_of(plan.codes, code) % code_count(kBits));  // codes that do not occur may have none
-      index_of[code] = identity ? cover[code] : uint8_t(std::find(palette, palette + count, cover[code]) - palette);
+    for (uint32_t tight = 0; tight < code_count(kBits); tight++) {
+      const uint32_t code = cover_of(plan.codes, tight) % code_count(kBits);  // codes that do not occur may have none
+      const uint32_t index = identity ? code : uint32_t(std::find(palette, palette + count, code) - palette);
+      symbols[tight] = {uint8_t(index), uint8_t(code_width(code)), Sample(code_minimum(code))};
     }
     if (!identity)
       for (uint32_t i = 0; i < palette_size(plan.index_bits, kBits); i++)
@@ -438,13 +465,13 @@ class FastTileEncoder {
         uint64_t word = 0;
         const uint32_t end = std::min(first_group + kUnitGroups, shape_.groups());
         for (uint32_t g = first_group; g < end; g++) {
-          const uint32_t tight = codes_.codes[pair][g], code = cover[tight];
-          word |= uint64_t(index_of[tight]) << (g - first_group) * plan.index_bits;
+          const Symbol symbol = symbols[codes_.codes[pair][g]];
+          word |= uint64_t(symbol.index) << (g - first_group) * plan.index_bits;
           Sample fields[kGroup];
           std::memcpy(fields, upper + 4 * g, 4 * sizeof(Sample));
           std::memcpy(fields + 4, lower + 4 * g, 4 * sizeof(Sample));
-          for (Sample &field : fields) field = Sample(field - code_minimum(code));
-          payload = pack_octet(fields, code_width(code), payload);
+          for (Sample &field : fields) field = Sample(field - symbol.minimum);
+          payload = pack_octet(fields, symbol.width, payload);
         }
         std::memcpy(indices, &word, plan.index_bits);
         indices += plan.index_bits;
@@ -463,8 +490,8 @@ class FastTileEncoder {
 };
 
 template <typename Sample>
-uint32_t encode_tile(const Planes<Sample> &planes, uint32_t channels, uint32_t effort, TileShape shape, uint8_t *out) {
-  return FastTileEncoder<Sample>(planes, channels, effort, shape).encode(out);
+uint32_t encode_tile(const uint8_t *pixels, size_t row_stride, uint32_t channels, uint32_t effort, TileShape shape, uint8_t *out) {
+  return FastTileEncoder<Sample>(pixels, row_stride, channels, effort, shape).encode(out);
 }
 
 }  // namespace

@@ -21,9 +21,9 @@ struct Kernels {
   void (*store_tile_16)(const Planes<uint16_t> &planes, uint32_t channels, uint32_t transform, TileShape shape, uint8_t *out,
                         size_t row_stride, bool bypass_cache);
 
-  // Encode a `fast` tile; returns its stream's size. All back ends write the same bytes.
-  uint32_t (*encode_tile_8)(const Planes<uint8_t> &planes, uint32_t channels, uint32_t effort, TileShape shape, uint8_t *out);
-  uint32_t (*encode_tile_16)(const Planes<uint16_t> &planes, uint32_t channels, uint32_t effort, TileShape shape, uint8_t *out);
+  // Encode a `fast` tile of interleaved pixels, which need not be aligned; returns its stream's size. All back ends write the same bytes.
+  uint32_t (*encode_tile_8)(const uint8_t *pixels, size_t row_stride, uint32_t channels, uint32_t effort, TileShape shape, uint8_t *out);
+  uint32_t (*encode_tile_16)(const uint8_t *pixels, size_t row_stride, uint32_t channels, uint32_t effort, TileShape shape, uint8_t *out);
 
   // Copy rows of bytes.
   void (*copy_rows)(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows,

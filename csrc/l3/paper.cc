@@ -35,12 +35,15 @@ const char *decode_paper_tile(const uint8_t *stream, uint32_t size, uint32_t cha
 }
 
 template <typename Sample>
-uint32_t encode_paper_tile(const Planes<Sample> &planes, uint32_t channels, TileShape shape, uint8_t *out) {
+uint32_t encode_paper_tile(const uint8_t *pixels, size_t row_stride, uint32_t channels, TileShape shape, uint8_t *out) {
   constexpr uint32_t kRowHeader = 1 + sizeof(Sample);
   using Signed = std::make_signed_t<Sample>;
   uint8_t *body = out + 2 * channels;
   for (uint32_t c = 0; c < channels; c++) {
-    const Sample *plane = planes.plane[channel_of_plane(c, channels)];
+    Sample plane[kPlaneSize];
+    for (uint32_t y = 0; y < shape.height; y++)
+      for (uint32_t x = 0; x < shape.width; x++)
+        plane[y * L3_TILE + x] = load<Sample>(pixels + y * row_stride + (x * channels + c) * sizeof(Sample));
     uint8_t *payload = body + shape.height * kRowHeader;
     for (uint32_t y = 0; y < shape.height; y++) {
       Sample residuals[L3_TILE] = {}, prediction[L3_TILE];
@@ -67,7 +70,7 @@ uint32_t encode_paper_tile(const Planes<Sample> &planes, uint32_t channels, Tile
 
 template const char *decode_paper_tile(const uint8_t *, uint32_t, uint32_t, TileShape, Planes<uint8_t> *);
 template const char *decode_paper_tile(const uint8_t *, uint32_t, uint32_t, TileShape, Planes<uint16_t> *);
-template uint32_t encode_paper_tile(const Planes<uint8_t> &, uint32_t, TileShape, uint8_t *);
-template uint32_t encode_paper_tile(const Planes<uint16_t> &, uint32_t, TileShape, uint8_t *);
+template uint32_t encode_paper_tile<uint8_t>(const uint8_t *, size_t, uint32_t, TileShape, uint8_t *);
+template uint32_t encode_paper_tile<uint16_t>(const uint8_t *, size_t, uint32_t, TileShape, uint8_t *);
 
 }  // namespace l3

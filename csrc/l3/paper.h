@@ -32,13 +32,13 @@ void predict_paper_row(const Sample *plane, uint32_t y, uint32_t width, Sample *
 template <typename Sample>
 const char *decode_paper_tile(const uint8_t *stream, uint32_t size, uint32_t channels, TileShape shape, Planes<Sample> *planes);
 
-// Writes a tile's stream to `out`, and up to 16 bytes past it; returns its size.
+// Writes the stream of a tile of interleaved pixels to `out`, and up to 16 bytes past it; returns its size.
 template <typename Sample>
-uint32_t encode_paper_tile(const Planes<Sample> &planes, uint32_t channels, TileShape shape, uint8_t *out);
+uint32_t encode_paper_tile(const uint8_t *pixels, size_t row_stride, uint32_t channels, TileShape shape, uint8_t *out);
 
 extern template const char *decode_paper_tile(const uint8_t *, uint32_t, uint32_t, TileShape, Planes<uint8_t> *);
 extern template const char *decode_paper_tile(const uint8_t *, uint32_t, uint32_t, TileShape, Planes<uint16_t> *);
-extern template uint32_t encode_paper_tile(const Planes<uint8_t> &, uint32_t, TileShape, uint8_t *);
-extern template uint32_t encode_paper_tile(const Planes<uint16_t> &, uint32_t, TileShape, uint8_t *);
+extern template uint32_t encode_paper_tile<uint8_t>(const uint8_t *, size_t, uint32_t, TileShape, uint8_t *);
+extern template uint32_t encode_paper_tile<uint16_t>(const uint8_t *, size_t, uint32_t, TileShape, uint8_t *);
 
 }  // namespace l3
