@@ -8,6 +8,7 @@ import io
 import json
 import os
 import platform
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterable
@@ -30,20 +31,16 @@ console = Console()
 # ---- measuring -----------------------------------------------------------------------------------------------------------
 
 
-def interleave(
-    functions: dict[str, Callable[[], object]], rounds: int, prepare_each: bool = True
-) -> dict[str, list[float]]:
+def interleave(functions: dict[str, Callable[[], object]], rounds: int, warm: bool) -> dict[str, list[float]]:
     """Seconds that each function took in each round. The functions take turns, so that a disturbance hits them alike.
 
-    Every function is called once before the first round; with `prepare_each` also, untimed, right before each timed call, so
-    that it finds its own data in the caches and not its predecessor's.
+    With `warm` each timed call follows an untimed one at once: the function finds its own data in the caches, not the data of
+    the one before it.
     """
     seconds: dict[str, list[float]] = {name: [] for name in functions}
-    for function in functions.values():
-        function()
     for _ in range(rounds):
         for name, function in functions.items():
-            if prepare_each:
+            if warm:
                 function()
             start = time.perf_counter()
             function()
@@ -156,6 +153,20 @@ def write_results(name: str, results: dict[str, Any], targets: Iterable[Target],
     path = folder / f"{name}.json"
     folder.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    partial.write_text(_to_json(document), encoding="utf-8")
     partial.replace(path)
     return path
+
+
+def _to_json(document: dict[str, Any]) -> str:
+    """JSON with four significant digits and with each list of numbers on one line."""
+
+    def rounded(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: rounded(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [rounded(item) for item in value]
+        return float(f"{value:.4g}") if isinstance(value, float) else value
+
+    text = json.dumps(rounded(document), indent=1)
+    return re.sub(r"\[[^][{}]*\]", lambda numbers: " ".join(numbers[0].split()), text) + "\n"

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from nvidia.dali import fn, types
 from PIL import Image
+
+import dali_l3
 from pipelines import (
     CONVERSIONS,
     DTYPES,
@@ -18,8 +20,6 @@ from pipelines import (
     decode_one,
     sample_pixels,
 )
-
-import dali_l3
 
 pytestmark = pytest.mark.usefixtures("plugin")
 

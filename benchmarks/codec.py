@@ -1,0 +1,378 @@
+"""Size, decoding and encoding speed of L3 against other lossless formats, on one core.
+
+    python benchmarks/codec.py [FOLDER ...]
+
+takes the PNG photographs in the folders (those of scikit-image by default) and writes results/codec.json and a plot beside it.
+The protocol is described in docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import io
+import multiprocessing
+import os
+import resource
+import statistics
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import datasets
+import imagecodecs
+import matplotlib.pyplot as plt
+import numpy as np
+from common import RESULTS, OthersLoad, Target, console, interleave, median_ratio, png, show_targets, write_results
+from PIL import Image
+from rich.table import Table
+
+import dali_l3
+from dali_l3 import _core
+
+BASELINE = "PNG (Pillow)"
+LIBSPNG = "PNG (libspng)"
+MEMCPY = "memcpy"
+FHD = (1080, 1920, 3)
+
+SIZE_TARGETS = {
+    "kodak": 0.82,
+    "fhd": 0.80,
+    "uhd": 0.83,
+    "graphics": 0.93,
+    "16-bit gray": 0.9,
+    "16-bit RGB": 0.9,
+    "label maps": 1.03,
+    "binary masks": 1.0,
+}  # of PNG's bytes, at most
+DECODE_TARGETS = {"avx512": 35, "avx2": 25, "portable": 3}  # times libspng's speed, at least; the best back end first
+RAW_DECODE_TARGET = 0.7  # of memcpy's speed, at least
+ENCODE_TARGET = 0.3  # GB/s, at least
+CHECKSUM_LIMIT = 1.1  # of the time without: up to here the checksums are verified by default
+MEMORY_TILES = 8  # what "a few tiles" means
+
+
+# ---- systems -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class System:
+    """A lossless way to store images.
+
+    encode: uint8 array of shape (H, W, 3) to the bytes of a file
+    decode: the bytes of a file to pixels: in the second argument, an array that has been written to before, where `into`, else
+        in memory that the codec allocates
+    decodes: the system whose files `decode` is timed on, where these are not its own
+    """
+
+    encode: Callable[[np.ndarray], bytes]
+    decode: Callable[[bytes, np.ndarray], object]
+    into: bool = True
+    decodes: str | None = None
+
+
+def l3_name(profile: str, backend: str, effort: int = 2, verify: bool = False) -> str:
+    return f"L3 {profile}{f' e{effort}' if profile == 'fast' else ''} {backend}{' verified' if verify else ''}"
+
+
+def _l3(profile: str, backend: str, effort: int = 2, verify: bool = False) -> System:
+    def encode(image: np.ndarray) -> bytes:
+        _core.set_backend(backend)
+        return dali_l3.encode(image, profile, effort)
+
+    def decode(data: bytes, out: np.ndarray) -> None:
+        _core.set_backend(backend)
+        dali_l3.decode(data, out=out, verify=verify)
+
+    return System(encode, decode)
+
+
+def _usable_backends() -> list[str]:
+    """The back ends that this CPU runs, the default first."""
+    usable = []
+    for name in DECODE_TARGETS:
+        try:
+            _core.set_backend(name)
+            usable.append(name)
+        except dali_l3.L3Error:
+            console.print(f"This CPU cannot run the back end {name}: left out.")
+    return usable
+
+
+BACKENDS = _usable_backends()
+DEFAULT = l3_name("fast", BACKENDS[0])
+
+
+def _webp(method: int) -> System:
+    return System(
+        lambda image: imagecodecs.webp_encode(image, lossless=True, method=method, numthreads=1),
+        lambda data, out: imagecodecs.webp_decode(data, out=out),
+    )
+
+
+def _zstd_of_differences() -> System:
+    """zstd behind the simplest filter: differences from the pixel to the left."""
+    return System(
+        lambda image: imagecodecs.zstd_encode(imagecodecs.delta_encode(image, axis=1), level=3),
+        lambda data, out: imagecodecs.delta_decode(
+            np.frombuffer(imagecodecs.zstd_decode(data), np.uint8).reshape(out.shape), axis=1, out=out
+        ),
+    )
+
+
+def systems() -> dict[str, System]:
+    """All systems by name. Every one is held to one thread."""
+    result = {
+        MEMCPY: System(
+            lambda image: image.tobytes(),
+            lambda data, out: np.copyto(out, np.frombuffer(data, np.uint8).reshape(out.shape)),
+        ),
+        BASELINE: System(png, lambda data, out: Image.open(io.BytesIO(data)).load(), into=False),
+        "PNG (libpng)": System(
+            lambda image: imagecodecs.png_encode(image, level=6),
+            lambda data, out: imagecodecs.png_decode(data, out=out),
+            decodes=BASELINE,
+        ),
+        LIBSPNG: System(
+            lambda image: imagecodecs.spng_encode(image, level=6),
+            lambda data, out: imagecodecs.spng_decode(data, out=out),
+            decodes=BASELINE,
+        ),
+        "QOI": System(imagecodecs.qoi_encode, lambda data, out: imagecodecs.qoi_decode(data, out=out)),
+        "WebP m0": _webp(0),
+        "WebP m4": _webp(4),
+        "JPEG XL e1": System(
+            lambda image: imagecodecs.jpegxl_encode(image, lossless=True, effort=1, numthreads=1),
+            lambda data, out: imagecodecs.jpegxl_decode(data, numthreads=1, out=out),
+        ),
+        "HTJ2K": System(
+            lambda image: imagecodecs.htj2k_encode(image, reversible=True),
+            lambda data, out: imagecodecs.htj2k_decode(data, out=out),
+        ),
+        "zstd": System(
+            lambda image: imagecodecs.zstd_encode(image, level=3),
+            lambda data, out: imagecodecs.zstd_decode(data, out=out.reshape(-1)),
+        ),
+        "zstd of differences": _zstd_of_differences(),
+    }
+    for backend in BACKENDS:
+        for profile, effort, verify in (
+            ("raw", 2, False),
+            ("paper", 2, False),
+            ("fast", 1, False),
+            ("fast", 2, False),
+            ("fast", 2, True),
+            ("fast", 3, False),
+        ):
+            result[l3_name(profile, backend, effort, verify)] = _l3(profile, backend, effort, verify)
+    return result
+
+
+# ---- measuring -----------------------------------------------------------------------------------------------------------
+
+
+def measure(image: np.ndarray, entrants: dict[str, System], rounds: int, encode_rounds: int) -> dict[str, dict[str, Any]]:
+    """For each system the size of the image's file, and the medians of the seconds that it takes to decode and to encode it."""
+    files = {name: system.encode(image) for name, system in entrants.items()}
+    out = np.zeros_like(image)
+
+    def decoder(name: str, system: System) -> Callable[[], object]:
+        data = files[system.decodes or name]
+        if system.into:
+            out.fill(0)
+            system.decode(data, out)
+            if not np.array_equal(out, image):
+                raise SystemExit(f"{name} does not decode to the same pixels")
+        return lambda: system.decode(data, out)
+
+    decoding = interleave({name: decoder(name, system) for name, system in entrants.items()}, rounds, warm=True)
+    encoders = {name: lambda system=system: system.encode(image) for name, system in entrants.items()}
+    encoding = interleave(encoders, encode_rounds, warm=False)
+    return {
+        name: {
+            "bytes": len(files[name]),
+            "decode_seconds": statistics.median(decoding[name]),
+            "encode_seconds": statistics.median(encoding[name]),
+        }
+        for name in entrants
+    }
+
+
+def measure_group(images: datasets.Images, entrants: dict[str, System], rounds: int, encode_rounds: int) -> dict[str, Any]:
+    """The figures of a group of images for each system, and those of the single images that they are taken from."""
+    measured = []
+    for name, image in images.items():
+        console.print(f"  {name} {image.shape}")
+        measured.append(measure(image, entrants, rounds, encode_rounds))
+    columns = {
+        system: {key: [figures[system][key] for figures in measured] for key in measured[0][system]} for system in entrants
+    }
+    raw = [image.nbytes for image in images.values()]
+    png_bytes, spng_seconds = sum(columns[BASELINE]["bytes"]), columns[LIBSPNG]["decode_seconds"]
+    summary = {
+        system: {
+            "bytes": sum(column["bytes"]),
+            "of_png": sum(column["bytes"]) / png_bytes,
+            "decode_gb_per_s": median_ratio(raw, column["decode_seconds"]) / 1e9,
+            "decode_times_libspng": median_ratio(spng_seconds, column["decode_seconds"]),
+            "encode_gb_per_s": median_ratio(raw, column["encode_seconds"]) / 1e9,
+        }
+        for system, column in columns.items()
+    }
+    return {"images": list(images), "raw_bytes": sum(raw), "systems": summary, "per_image": columns}
+
+
+def measure_sets(photos: datasets.Images) -> dict[str, Any]:
+    """Bytes of PNG and L3 for the sets of `datasets.SETS`, as a whole and by the function that made the images."""
+    results = {}
+    for name, makers in datasets.SETS.items():
+        console.print(f"  {name}")
+        kinds = {}
+        for make in makers:
+            images = [make(photo) for photo in photos.values()]
+            kinds[make.__name__] = {
+                "raw_bytes": sum(image.nbytes for image in images),
+                "png_bytes": sum(len(png(image)) for image in images),
+                "l3_bytes": sum(len(dali_l3.encode(image)) for image in images),
+            }
+        total = {key: sum(kind[key] for kind in kinds.values()) for key in ("raw_bytes", "png_bytes", "l3_bytes")}
+        for figures in (total, *kinds.values()):
+            figures["of_png"] = figures["l3_bytes"] / figures["png_bytes"]
+        results[name] = total | {"images": len(photos) * len(makers), "kinds": kinds}
+    return results
+
+
+def _touched_while_decoding(data: bytes) -> int:
+    """Bytes of memory that this process touches for the first time while it decodes an image into an array in use.
+
+    Counted in page faults, which bounds the extra memory from above.
+    """
+    set_thp_disable = 41  # with huge pages a fault might stand for 2 MiB
+    ctypes.CDLL(None).prctl(set_thp_disable, 1, 0, 0, 0)
+    one_tile = dali_l3.encode(np.zeros((64, 64, 3), np.uint8))
+    dali_l3.decode(one_tile, out=np.empty((64, 64, 3), np.uint8))  # the codec's own code and constants
+    info = dali_l3.peek(data)
+    out = np.ones(info.shape, info.dtype)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    dali_l3.decode(data, out=out)
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) * resource.getpagesize()
+
+
+def measure_memory(image: np.ndarray) -> int:
+    """Bytes of extra memory that decoding takes, at most, in a fresh process."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_touched_while_decoding, dali_l3.encode(image)).result()
+
+
+# ---- reporting -----------------------------------------------------------------------------------------------------------
+
+
+def targets(groups: dict[str, Any], fhd: dict[str, Any] | None, sets: dict[str, Any], memory: dict[str, int]) -> Iterator[Target]:
+    sizes = {name: group["systems"][DEFAULT]["of_png"] for name, group in groups.items()}
+    sizes |= {name: figures["of_png"] for name, figures in sets.items()}
+    for name, limit in SIZE_TARGETS.items():
+        if name in sizes:
+            yield Target(f"{name}: bytes / PNG", sizes[name], limit, at_most=True)
+    if fhd:
+        figures = fhd["systems"]
+        for backend in BACKENDS:
+            speed = figures[l3_name("fast", backend)]["decode_times_libspng"]
+            yield Target(f"FHD: decode, {backend} / libspng", speed, DECODE_TARGETS[backend])
+
+        def time_ratio(system: str, other: str) -> float:
+            return median_ratio(fhd["per_image"][system]["decode_seconds"], fhd["per_image"][other]["decode_seconds"])
+
+        raw, verified = l3_name("raw", BACKENDS[0]), l3_name("fast", BACKENDS[0], verify=True)
+        yield Target("FHD: decode, raw / memcpy", time_ratio(MEMCPY, raw), RAW_DECODE_TARGET)
+        yield Target(
+            "FHD: time with checksums verified / without", time_ratio(verified, DEFAULT), CHECKSUM_LIMIT, at_most=True
+        )
+        yield Target("FHD: encode, GB/s", figures[DEFAULT]["encode_gb_per_s"], ENCODE_TARGET)
+    tile = 64 * 64 * 3
+    yield Target("extra memory, tiles", max(memory.values()) / tile, MEMORY_TILES, at_most=True)
+
+
+def show(name: str, group: dict[str, Any]) -> None:
+    table = Table("", "bytes / PNG", "decode GB/s", "x libspng", "encode GB/s", title=f"{name}, {len(group['images'])} images")
+    for system, figures in group["systems"].items():
+        table.add_row(
+            system,
+            f"{figures['of_png']:.3f}",
+            f"{figures['decode_gb_per_s']:.2f}",
+            f"{figures['decode_times_libspng']:.1f}",
+            f"{figures['encode_gb_per_s']:.3f}",
+        )
+    console.print(table)
+
+
+def plot(name: str, group: dict[str, Any], path: Path) -> None:
+    """Decoding speed over size, a point for each format."""
+    shown = {system: system for system in group["systems"] if not system.startswith("L3")}
+    shown |= {l3_name(profile, BACKENDS[0]): f"L3 {profile}" for profile in ("raw", "paper", "fast")}
+    plt.rcParams["svg.hashsalt"] = path.name  # the same figures make the same file
+    figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
+    for system, label in shown.items():
+        figures = group["systems"][system]
+        point = figures["of_png"], figures["decode_gb_per_s"]
+        axes.scatter(*point, color="tab:red" if label.startswith("L3") else "tab:gray", zorder=2)
+        axes.annotate(label, point, xytext=(6, 4), textcoords="offset points")
+    axes.set(
+        title=f"{name}: one core, {len(group['images'])} images",
+        xlabel="bytes / PNG level 6 (less is better)",
+        ylabel="decoding, GB/s of pixels",
+        yscale="log",
+    )
+    axes.margins(x=0.12)
+    axes.grid(which="both", alpha=0.3)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Compare L3 with other lossless formats, on one core.")
+    parser.add_argument("folders", type=Path, nargs="*", help="folders of PNG photographs (default: scikit-image's)")
+    parser.add_argument("--rounds", type=int, default=9, help="timed decodings of each image by each system")
+    parser.add_argument("--encode-rounds", type=int, default=3, help="timed encodings of each image by each system")
+    parser.add_argument("--limit", type=int, help="use only the first LIMIT images of each folder")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
+    arguments = parser.parse_args()
+
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    others = OthersLoad()
+    photos = datasets.load(arguments.folders)
+    if not arguments.folders:
+        photos["scikit-image at 1920x1080"] = {
+            name: datasets.enlarge(photo, *FHD[:2]) for name, photo in photos["scikit-image"].items()
+        }
+    photos = {name: dict(list(group.items())[: arguments.limit]) for name, group in photos.items()}
+
+    groups = {}
+    for name, images in photos.items():
+        console.print(f"{name}: sizes and speed")
+        groups[name] = measure_group(images, systems(), arguments.rounds, arguments.encode_rounds)
+        show(name, groups[name])
+    console.print("16-bit images, label maps and masks: sizes")
+    # Computer graphics and copies at another size are no material for sets that stand for photographs.
+    sources = {name: group for name, group in photos.items() if name in ("kodak", "fhd")} or photos
+    sets = measure_sets({name: photo for group in sources.values() for name, photo in group.items()})
+    memory = {name: measure_memory(max(images.values(), key=np.size)) for name, images in photos.items()}
+
+    fhd_name = next((name for name, group in photos.items() if all(image.shape == FHD for image in group.values())), None)
+    reached = list(targets(groups, groups.get(fhd_name), sets, memory))
+    show_targets(reached)
+    results = {
+        "settings": {"rounds": arguments.rounds, "encode_rounds": arguments.encode_rounds},
+        "cpu_share_of_other_processes": others.share(),
+        "groups": groups,
+        "sets": sets,
+        "extra_memory_bytes": memory,
+    }
+    path = write_results("codec", results, reached, arguments.out)
+    plotted = fhd_name or next(iter(groups))
+    plot(plotted, groups[plotted], path.with_suffix(".svg"))
+    console.print(f"Results: {path}, plot: {path.with_suffix('.svg')}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""Images per second that a DALI pipeline on the CPU reads and decodes: L3 against PNG, BMP and JPEG.
+
+    python benchmarks/dali_decode.py [--fhd FOLDER] [--uhd FOLDER]
+
+takes PNG photographs of 1920x1080 and 3840x2160 pixels (those of scikit-image, enlarged by reflection, by default) and writes
+results/dali_decode.json and a plot beside it. The protocol is described in docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import itertools
+import resource
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import matplotlib.pyplot as plt
+import numpy as np
+from common import RESULTS, OthersLoad, Target, console, png, show_targets, write_results
+from nvidia.dali import Pipeline, fn, pipeline_def
+from PIL import Image
+from rich.table import Table
+
+import dali_l3
+
+BATCH_SIZE = 16
+THREADS = 2
+FILES = 48  # of each format, so that encoded images come from memory, not from the CPU's caches
+PREFETCHED = 2  # batches, DALI's default
+SIZES = {"FHD": (1080, 1920), "HD": (720, 1280), "UHD": (2160, 3840)}
+TARGETS = {"FHD": 20, "HD": 12, "UHD": 20}  # times PNG's images/s, at least
+
+
+def _pillow(name: str, **options: Any) -> Callable[[np.ndarray], bytes]:
+    def encode(image: np.ndarray) -> bytes:
+        buffer = io.BytesIO()
+        Image.fromarray(image).save(buffer, name, **options)
+        return buffer.getvalue()
+
+    return encode
+
+
+ENCODERS = {"png": png, "l3": dali_l3.encode, "bmp": _pillow("BMP"), "jpg": _pillow("JPEG", quality=95)}
+PNG = "PNG"
+SYSTEMS = {  # name: file type, decoder
+    PNG: ("png", fn.decoders.image),
+    "L3, decoders.l3": ("l3", fn.decoders.l3),
+    "L3, decoders.image": ("l3", fn.decoders.image),
+    "BMP": ("bmp", fn.decoders.image),
+    "JPEG q95": ("jpg", fn.decoders.image),
+    "L3 files, read only": ("l3", lambda encoded: encoded),
+}
+
+
+@pipeline_def(batch_size=BATCH_SIZE, num_threads=THREADS, device_id=None, prefetch_queue_depth=PREFETCHED)
+def pipeline(files: list[str], decode: Callable):
+    encoded, _ = fn.readers.file(files=files)
+    return decode(encoded)
+
+
+def run(pipe: Pipeline, batches: int) -> None:
+    """Runs a number of batches, keeping as many under way as DALI prefetches; nothing is under way before or after."""
+    for scheduled in range(batches + PREFETCHED):
+        if scheduled >= PREFETCHED:
+            pipe.share_outputs()
+            pipe.release_outputs()
+        if scheduled < batches:
+            pipe.schedule_run()
+
+
+def write_files(folder: Path, photos: datasets.Images) -> dict[str, list[str]]:
+    """Writes `FILES` files of each type, copies included; returns their paths by type."""
+    paths: dict[str, list[str]] = {suffix: [] for suffix in ENCODERS}
+    for number, (name, photo) in zip(range(FILES), itertools.cycle(photos.items())):
+        for suffix, encode in ENCODERS.items():
+            path = folder / f"{number:03}-{name}.{suffix}"
+            if number < len(photos):
+                path.write_bytes(encode(photo))
+            else:
+                shutil.copyfile(paths[suffix][number % len(photos)], path)
+            paths[suffix].append(str(path))
+    return paths
+
+
+def check(pipes: dict[str, Pipeline]) -> None:
+    """Makes sure that the L3 pipelines give the pixels that the PNG pipeline gives."""
+    wanted, *others = (pipes[name].run()[0] for name in (PNG, "L3, decoders.l3", "L3, decoders.image"))
+    for batch in others:
+        for index in range(BATCH_SIZE):
+            if not np.array_equal(wanted.at(index), batch.at(index)):
+                raise SystemExit(f"sample {index} differs from its PNG")
+
+
+def measure(photos: datasets.Images, rounds: int, seconds: float) -> dict[str, Any]:
+    """Images/s, CPU seconds per image and bytes per file of each system. The systems take turns; medians over the rounds."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = write_files(Path(folder), photos)
+        pipes = {name: pipeline(paths[suffix], decode) for name, (suffix, decode) in SYSTEMS.items()}
+        # Checked on pipelines of their own, which go on prefetching for as long as they live.
+        check({name: pipeline(paths[suffix], decode) for name, (suffix, decode) in SYSTEMS.items()})
+        batches, measured = {}, {name: [] for name in SYSTEMS}
+        for name, pipe in pipes.items():
+            pipe.build()
+            run(pipe, FILES // BATCH_SIZE)  # brings the files into the page cache, and the buffers to their size
+            start = time.perf_counter()
+            run(pipe, FILES // BATCH_SIZE)
+            speed = FILES / BATCH_SIZE / (time.perf_counter() - start)
+            batches[name] = max(FILES // BATCH_SIZE, round(seconds * speed))
+        for _ in range(rounds):
+            for name, pipe in pipes.items():
+                measured[name].append(time_run(pipe, batches[name]))
+        sizes = {suffix: statistics.mean(Path(path).stat().st_size for path in paths[suffix]) for suffix in paths}
+
+    def figures(name: str) -> dict[str, Any]:
+        speeds, cpu_seconds = zip(*measured[name], strict=True)
+        return {
+            "images_per_s": statistics.median(speeds),
+            "cpu_ms_per_image": statistics.median(cpu_seconds) * 1e3,
+            "bytes_per_image": sizes[SYSTEMS[name][0]],
+            "images_per_run": batches[name] * BATCH_SIZE,
+            "runs_images_per_s": list(speeds),
+        }
+
+    result = {name: figures(name) for name in SYSTEMS}
+    for system in result.values():
+        system["times_png"] = system["images_per_s"] / result[PNG]["images_per_s"]
+    return result
+
+
+def time_run(pipe: Pipeline, batches: int) -> tuple[float, float]:
+    """Images per second and seconds of CPU time, of all threads, per image."""
+
+    def now() -> tuple[float, float]:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return time.perf_counter(), usage.ru_utime + usage.ru_stime
+
+    start, cpu_start = now()
+    run(pipe, batches)
+    end, cpu_end = now()
+    return batches * BATCH_SIZE / (end - start), (cpu_end - cpu_start) / (batches * BATCH_SIZE)
+
+
+def show(size: str, systems: dict[str, Any]) -> None:
+    table = Table("", "images/s", "x PNG", "CPU ms/image", "MB/file", title=size)
+    for name, figures in systems.items():
+        table.add_row(
+            name,
+            f"{figures['images_per_s']:.0f}",
+            f"{figures['times_png']:.1f}",
+            f"{figures['cpu_ms_per_image']:.2f}",
+            f"{figures['bytes_per_image'] / 1e6:.2f}",
+        )
+    console.print(table)
+
+
+def plot(sizes: dict[str, Any], path: Path) -> None:
+    """Bars of images per second: a panel for each image size."""
+    plt.rcParams["svg.hashsalt"] = path.name  # the same figures make the same file
+    figure, panels = plt.subplots(1, len(sizes), figsize=(4.2 * len(sizes), 3.2), layout="constrained", squeeze=False)
+    for axes, (size, systems) in zip(panels[0], sizes.items(), strict=True):
+        shown = [name for name in SYSTEMS if "read only" not in name]
+        colours = ["tab:red" if name.startswith("L3") else "tab:gray" for name in shown]
+        bars = axes.barh(shown, [systems[name]["images_per_s"] for name in shown], color=colours)
+        axes.bar_label(bars, fmt="%.0f", padding=3)
+        axes.invert_yaxis()
+        axes.margins(x=0.2)
+        height, width = SIZES[size]
+        axes.set(title=f"{size}, {width}x{height}", xlabel=f"images/s, {THREADS} threads")
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Compare formats in a DALI pipeline on the CPU.")
+    parser.add_argument("--fhd", type=Path, help="folder of PNG photographs of 1920x1080 pixels")
+    parser.add_argument("--uhd", type=Path, help="folder of PNG photographs of 3840x2160 pixels")
+    parser.add_argument("--rounds", type=int, default=7, help="timed runs of each system")
+    parser.add_argument("--seconds", type=float, default=1, help="rough length of a timed run")
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES), help="image sizes to measure")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
+    arguments = parser.parse_args()
+
+    def photos(size: str) -> datasets.Images:
+        folder = arguments.uhd if size == "UHD" else arguments.fhd
+        if folder is None:
+            return {name: datasets.enlarge(photo, *SIZES[size]) for name, photo in datasets.bundled_photos().items()}
+        return {name: datasets.shrink(photo, *SIZES[size]) for name, photo in datasets.read_photos(folder).items()}
+
+    others = OthersLoad()
+    sizes = {}
+    for size in arguments.sizes:
+        sizes[size] = measure(photos(size), arguments.rounds, arguments.seconds)
+        show(size, sizes[size])
+    targets = [
+        Target(f"{size}: images/s, {name} / PNG", sizes[size][name]["times_png"], TARGETS[size])
+        for size in sizes
+        for name in ("L3, decoders.l3", "L3, decoders.image")
+    ]
+    show_targets(targets)
+    results = {
+        "settings": {
+            "batch_size": BATCH_SIZE,
+            "threads": THREADS,
+            "files": FILES,
+            "rounds": arguments.rounds,
+            "seconds": arguments.seconds,
+        },
+        "cpu_share_of_other_processes": others.share(),
+        "sizes": sizes,
+    }
+    path = write_results("dali_decode", results, targets, arguments.out)
+    plot(sizes, path.with_suffix(".svg"))
+    console.print(f"Results: {path}, plot: {path.with_suffix('.svg')}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""Shows what L3 is for: photographs become L3 files, and an ordinary DALI pipeline reads them, bit for bit and much faster.
+
+    python examples/demo.py [--out FOLDER]
+
+Takes scikit-image's photographs, which need no network. Their L3 files are compared with PNG, and the images/s of both, of BMP
+and of JPEG are measured on copies enlarged by reflection. Works without a GPU, in under a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from nvidia.dali import fn, pipeline_def
+from PIL import Image
+from rich.console import Console
+from rich.table import Table
+from skimage import data
+
+import dali_l3
+from dali_l3.conversion.converting import convert_file
+from dali_l3.conversion.outcomes import Task
+
+FORMATS = ("PNG", "L3", "BMP", "JPEG q95")
+SUFFIXES = {"PNG": ".png", "L3": ".l3", "BMP": ".bmp", "JPEG q95": ".jpg"}
+BATCH_SIZE = 8
+THREADS = 2
+console = Console()
+
+
+def photographs() -> dict[str, np.ndarray]:
+    """Photographs that are part of scikit-image, uint8 (H, W, 3)."""
+    names = ("astronaut", "chelsea", "coffee", "hubble_deep_field", "immunohistochemistry", "retina", "rocket")
+    return {name: getattr(data, name)() for name in names} | {"motorcycle": data.stereo_motorcycle()[0]}
+
+
+def enlarge(photo: np.ndarray, height: int, width: int) -> np.ndarray:
+    """Repeats a photograph by reflection, without seams, and cuts it to size."""
+    rows, columns = photo.shape[:2]
+    padding = ((0, max(0, height - rows)), (0, max(0, width - columns)), (0, 0))
+    return np.pad(photo, padding, mode="symmetric")[:height, :width]
+
+
+def write_photos(folder: Path, photos: dict[str, np.ndarray]) -> None:
+    """Writes every photograph in every format: PNG, BMP and JPEG by Pillow, L3 from the PNG by dali_l3's converter."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, photo in photos.items():
+        image = Image.fromarray(photo)
+        image.save(folder / f"{name}.png", compress_level=6)
+        image.save(folder / f"{name}.bmp")
+        image.save(folder / f"{name}.jpg", quality=95)
+        outcome = convert_file(Task(str(folder / f"{name}.png"), str(folder / f"{name}.l3")))
+        if outcome.status != "done":
+            raise SystemExit(f"{outcome.source}: {outcome.reason}")
+
+
+@pipeline_def(batch_size=BATCH_SIZE, num_threads=THREADS, device_id=None)
+def pipeline(files: list[str]):
+    """What any DALI program does; importing dali_l3 is all that L3 needs."""
+    encoded, labels = fn.readers.file(files=files)
+    return fn.decoders.image(encoded)
+
+
+def files_of(folder: Path, format_name: str) -> list[str]:
+    return sorted(str(path) for path in folder.glob(f"*{SUFFIXES[format_name]}"))
+
+
+def check(folder: Path) -> int:
+    """Compares the pixels that the pipeline makes of L3 files and of PNG files; returns the number of images."""
+    images = {}
+    for format_name in ("PNG", "L3"):
+        files = files_of(folder, format_name)
+        pipe = pipeline(files, batch_size=len(files))
+        (batch,) = pipe.run()
+        images[format_name] = [batch.at(index) for index in range(len(files))]
+    for png, l3 in zip(images["PNG"], images["L3"], strict=True):
+        if not np.array_equal(png, l3):
+            raise SystemExit("an L3 file does not decode to the pixels of its PNG")
+    return len(images["L3"])
+
+
+def images_per_second(folder: Path, seconds: float, rounds: int = 3) -> dict[str, float]:
+    """The pipeline's speed for each format: the formats take turns; medians."""
+    pipes = {name: pipeline(files_of(folder, name)) for name in FORMATS}
+    speeds: dict[str, list[float]] = {name: [] for name in FORMATS}
+    for _ in range(rounds):
+        for name, pipe in pipes.items():
+            for _ in range(3):  # what the pipeline had prefetched while the others ran
+                pipe.run()
+            batches, start = 0, time.perf_counter()
+            while time.perf_counter() < start + seconds:
+                pipe.run()
+                batches += 1
+            speeds[name].append(batches * BATCH_SIZE / (time.perf_counter() - start))
+    return {name: statistics.median(values) for name, values in speeds.items()}
+
+
+def plot(sizes: dict[str, int], speeds: dict[str, float], path: Path) -> None:
+    figure, panels = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
+    colours = ["tab:red" if name == "L3" else "tab:gray" for name in FORMATS]
+    for axes, values, title, label in (
+        (panels[0], [sizes[name] / sizes["PNG"] for name in FORMATS], "Size, relative to PNG", "%.2f"),
+        (panels[1], [speeds[name] for name in FORMATS], "DALI on the CPU, images/s", "%.0f"),
+    ):
+        axes.bar_label(axes.barh(FORMATS, values, color=colours), fmt=label, padding=3)
+        axes.invert_yaxis()
+        axes.margins(x=0.15)
+        axes.set_title(title)
+    figure.savefig(path, dpi=150)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Convert photographs to L3 and decode them with DALI.")
+    parser.add_argument("--out", type=Path, default=Path("build/demo"), help="folder for the images and the chart")
+    parser.add_argument("--height", type=int, default=1080, help="of the enlarged photographs, pixels")
+    parser.add_argument("--width", type=int, default=1920, help="of the enlarged photographs, pixels")
+    parser.add_argument("--seconds", type=float, default=1, help="length of a timed run, of which each format has three")
+    arguments = parser.parse_args()
+    originals, enlarged = arguments.out / "photographs", arguments.out / "enlarged"
+
+    photos = photographs()
+    console.print(f"Writing {len(photos)} photographs, as they are and at {arguments.width}x{arguments.height} …")
+    write_photos(originals, photos)
+    write_photos(enlarged, {name: enlarge(photo, arguments.height, arguments.width) for name, photo in photos.items()})
+    console.print("Decoding them with DALI …")
+    count = check(originals) + check(enlarged)
+    console.print(f"[green]All {count} L3 files decode to exactly the pixels of their PNG files.[/]")
+    speeds = images_per_second(enlarged, arguments.seconds)
+
+    sizes = {name: sum(os.path.getsize(path) for path in files_of(originals, name)) for name in FORMATS}
+    table = Table("", "size, kB", "of PNG", f"images/s at {arguments.width}x{arguments.height}", "x PNG", "lossless")
+    for name in FORMATS:
+        table.add_row(
+            name,
+            f"{sizes[name] / 1e3:.0f}",
+            f"{sizes[name] / sizes['PNG']:.2f}",
+            f"{speeds[name]:.0f}",
+            f"{speeds[name] / speeds['PNG']:.1f}",
+            "no" if name.startswith("JPEG") else "yes",
+            style="bold" if name == "L3" else None,
+        )
+    console.print(table)
+    console.print(
+        f"Size: the {len(photos)} photographs as they are. Speed: file reader and fn.decoders.image on {THREADS} CPU threads, "
+        f"L3 back end {dali_l3.backend()}."
+    )
+    chart = arguments.out / "chart.png"
+    plot(sizes, speeds, chart)
+    console.print(f"Chart: {chart}")
+
+
+if __name__ == "__main__":
+    main()

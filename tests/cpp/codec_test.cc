@@ -1,0 +1,302 @@
+// The codec through its public interface, on every back end: what goes in comes out, whole, by regions, by pieces and into any buffer.
+#include <algorithm>
+#include <thread>
+
+#include "backends.h"
+#include "images.h"
+#include "testing.h"
+
+using namespace l3;
+
+namespace {
+
+constexpr l3_profile kProfiles[] = {L3_PROFILE_RAW, L3_PROFILE_PAPER, L3_PROFILE_FAST};
+
+void check_round_trip(const Image &image, const l3_encode_options &options) {
+  const Bytes file = encode(image, options);
+  const Decoded decoded = decode(file, nullptr, L3_VERIFY);
+  CHECK_EQUAL(decoded.message, "");
+  CHECK(decoded.pixels == image.pixels);
+}
+
+// Calls check(file, image) for images of several tiles in every profile and at both depths, on every back end.
+template <typename Check>
+void for_each_file(uint32_t width, uint32_t height, Check check) {
+  Random random(width + height);
+  for (const Kernels *kernels : runnable_backends()) {
+    const UseBackend use(*kernels);
+    for (const l3_profile profile : kProfiles)
+      for (const uint32_t bits : {8, 16})
+        for (const uint32_t channels : {1, 3, 4}) {
+          const testing::Context context("%s, profile %d, %u bits, %u channels", kernels->name, int(profile), bits, channels);
+          const Image image = make_image(random, width, height, channels, bits, Kind::kSlope);
+          check(encode(image, encode_options(profile)), image);
+        }
+  }
+}
+
+l3_stream open(const Bytes &file) {
+  l3_stream stream;
+  l3_error error{};
+  if (l3_open(file.data(), file.size(), &stream, &error)) testing::fail(__FILE__, __LINE__, error.message);
+  return stream;
+}
+
+}  // namespace
+
+TEST(round_trips) {
+  Random random(1);
+  for (const Kernels *kernels : runnable_backends()) {
+    const UseBackend use(*kernels);
+    for (const l3_profile profile : kProfiles)
+      for (const uint32_t bits : {8, 16})
+        for (uint32_t channels = 1; channels <= L3_MAX_CHANNELS; channels++)
+          for (const Kind kind : kKinds)
+            for (uint32_t i = 0; i < 12; i++) {
+              const uint32_t width = random.between(1, 130), height = random.between(1, 130), effort = 1 + i % 3;
+              const testing::Context context("%s, profile %d, effort %u, %u bits, %u channels, kind %d, %u x %u", kernels->name, int(profile),
+                                             effort, bits, channels, int(kind), width, height);
+              check_round_trip(make_image(random, width, height, channels, bits, kind), encode_options(profile, effort, i % 2));
+            }
+  }
+}
+
+TEST(every_width_and_height_of_a_tile) {
+  Random random(2);
+  for (const l3_profile profile : kProfiles)
+    for (uint32_t size = 1; size <= 66; size++) {
+      const testing::Context context("profile %d, size %u", int(profile), size);
+      check_round_trip(make_image(random, size, 3, 3, 8, Kind::kNoise), encode_options(profile));
+      check_round_trip(make_image(random, 3, size, 2, 16, Kind::kNoise), encode_options(profile));
+      check_round_trip(make_image(random, size, size, 1, 8, Kind::kLabels), encode_options(profile));
+    }
+}
+
+TEST(label_maps_of_any_number_of_values) {
+  Random random(3);
+  for (const uint32_t labels : {1, 2, 3, 4, 5, 9, 33, 255, 256, 257})
+    for (const uint32_t bits : {8, 16}) {
+      const testing::Context context("%u values, %u bits", labels, bits);
+      Image image{61, 63, 1, bits, Bytes(61 * 63 * bits / 8)};
+      uint32_t label = 0;
+      for (size_t at = 0; at < image.pixels.size(); at += bits / 8) {
+        if (random.below(20) == 0) label = random.below(labels);
+        image.pixels[at] = uint8_t(label * 7);
+        if (bits == 16) image.pixels[at + 1] = uint8_t(label / 2);
+      }
+      for (uint32_t effort = 1; effort <= 3; effort++) check_round_trip(image, encode_options(L3_PROFILE_FAST, effort));
+    }
+}
+
+TEST(rows_of_the_input_may_be_apart) {
+  Random random(4);
+  const Image image = make_image(random, 70, 67, 3, 8, Kind::kSlope);
+  Bytes apart((image.height - 1) * (image.row_size() + 11) + image.row_size(), 0xEE);
+  for (uint32_t y = 0; y < image.height; y++)
+    std::copy_n(image.pixels.begin() + ptrdiff_t(y * image.row_size()), image.row_size(), apart.begin() + ptrdiff_t(y * (image.row_size() + 11)));
+  for (const l3_profile profile : kProfiles) {
+    const l3_encode_options options = encode_options(profile);
+    l3_image view = view_of(image);
+    view.data = apart.data();
+    view.row_stride += 11;
+    Bytes file(l3_encode_bound(&view, &options));
+    size_t written = 0;
+    CHECK_EQUAL(l3_encode(&view, &options, file.data(), file.size(), &written, nullptr), L3_OK);
+    file.resize(written);
+    CHECK(file == encode(image, options));
+  }
+}
+
+TEST(regions) {
+  const uint32_t edges_x[] = {0, 1, 63, 64, 65, 127, 128, 149}, edges_y[] = {0, 1, 62, 63, 64, 69};
+  for_each_file(150, 70, [&](const Bytes &file, const Image &image) {
+    for (const uint32_t left : edges_x)
+      for (const uint32_t right : edges_x)
+        for (const uint32_t top : edges_y)
+          for (const uint32_t bottom : edges_y) {
+            if (right < left || bottom < top) continue;
+            const l3_rect roi = {left, top, right - left + 1, bottom - top + 1};
+            const testing::Context context("region %u x %u at (%u, %u)", roi.width, roi.height, roi.x, roi.y);
+            const Decoded decoded = decode(file, &roi, L3_VERIFY);
+            CHECK_EQUAL(decoded.message, "");
+            CHECK(decoded.pixels == crop(image, roi));
+          }
+  });
+}
+
+TEST(regions_touch_only_their_tiles) {
+  Random random(5);
+  const Image image = make_image(random, 128, 64, 1, 8, Kind::kSlope);
+  for (const l3_profile profile : kProfiles) {
+    Bytes file = encode(image, encode_options(profile));
+    file[file.size() - 17] ^= 0xFF;  // before the trailer: in the second tile's stream
+    const l3_rect left = {0, 0, 64, 64}, both = {63, 0, 2, 1};
+    CHECK(decode(file, &left, L3_VERIFY).pixels == crop(image, left));
+    CHECK_EQUAL(decode(file, &both, L3_VERIFY).status, L3_ERROR_CHECKSUM);
+  }
+}
+
+TEST(any_output_buffer) {
+  Random random(6);
+  for_each_file(129, 65, [&](const Bytes &file, const Image &image) {
+    const l3_stream stream = open(file);
+    const l3_rect roi = {random.below(64), random.below(32), 129 - 64, 65 - 32};
+    for (const bool whole : {true, false})
+      for (uint32_t bypass_cache = 0; bypass_cache < 2; bypass_cache++) {
+        const l3_rect rect = whole ? l3_rect{0, 0, image.width, image.height} : roi;
+        const size_t row_size = rect.width * image.pixel_size(), start = random.below(65), stride = row_size + random.below(130);
+        const testing::Context context("whole %d, bypass %u, start %zu, stride %zu", whole, bypass_cache, start, stride);
+        Bytes buffer(start + stride * (rect.height - 1) + row_size + 64, 0xA5), expected = buffer;
+        const Bytes pixels = crop(image, rect);
+        for (uint32_t y = 0; y < rect.height; y++)
+          std::copy_n(pixels.begin() + ptrdiff_t(y * row_size), row_size, expected.begin() + ptrdiff_t(start + y * stride));
+        l3_output output{};
+        output.data = buffer.data() + start;
+        output.row_stride = stride;
+        output.bypass_cache = bypass_cache;
+        CHECK_EQUAL(l3_decode(&stream, whole ? nullptr : &rect, &output, 0, nullptr), L3_OK);
+        CHECK(buffer == expected);
+      }
+  });
+}
+
+TEST(pieces_from_several_threads) {
+  for_each_file(200, 140, [](const Bytes &file, const Image &image) {
+    const l3_stream stream = open(file);
+    const l3_rect rois[] = {{0, 0, 200, 140}, {60, 3, 70, 130}, {64, 64, 1, 1}};
+    const uint32_t tile_counts[] = {12, 9, 1};
+    for (size_t i = 0; i < 3; i++) {
+      const l3_rect &roi = rois[i];
+      CHECK_EQUAL(l3_tile_count(&stream, &roi), tile_counts[i]);
+      Bytes pixels(roi.width * image.pixel_size() * roi.height);
+      l3_output output{};
+      output.data = pixels.data();
+      output.row_stride = roi.width * image.pixel_size();
+      output.bypass_cache = 1;
+      constexpr uint32_t kThreads = 4;
+      l3_status statuses[kThreads];
+      std::vector<std::thread> threads;
+      for (uint32_t t = 0; t < kThreads; t++)
+        threads.emplace_back([&, t] {
+          const uint32_t first = tile_counts[i] * t / kThreads, end = tile_counts[i] * (t + 1) / kThreads;
+          statuses[t] = l3_decode_tiles(&stream, &roi, &output, L3_VERIFY, first, end - first, nullptr);
+        });
+      for (std::thread &thread : threads) thread.join();
+      for (const l3_status status : statuses) CHECK_EQUAL(status, L3_OK);
+      CHECK(pixels == crop(image, roi));
+    }
+  });
+}
+
+TEST(conversions_of_regions) {
+  for_each_file(100, 70, [](const Bytes &file, const Image &) {
+    const l3_stream stream = open(file);
+    for (const l3_color color : {L3_COLOR_NATIVE, L3_COLOR_RGB, L3_COLOR_BGR, L3_COLOR_GRAY, L3_COLOR_YCBCR})
+      for (const l3_sample sample : {L3_SAMPLE_NATIVE, L3_SAMPLE_U8, L3_SAMPLE_U16, L3_SAMPLE_F32}) {
+        const testing::Context context("color %d, sample %d", int(color), int(sample));
+        const size_t pixel_size = l3_output_channels(&stream.info, color) * l3_output_sample_size(&stream.info, sample);
+        const auto converted = [&](const l3_rect &rect) {
+          Bytes pixels(rect.width * rect.height * pixel_size);
+          const l3_output output = {pixels.data(), rect.width * pixel_size, color, sample, 0};
+          CHECK_EQUAL(l3_decode(&stream, &rect, &output, 0, nullptr), L3_OK);
+          return pixels;
+        };
+        const Bytes whole = converted({0, 0, 100, 70});
+        const l3_rect rect = {37, 5, 60, 62};
+        const Bytes part = converted(rect);
+        for (uint32_t y = 0; y < rect.height; y++)
+          CHECK(std::equal(part.begin() + ptrdiff_t(y * rect.width * pixel_size), part.begin() + ptrdiff_t((y + 1) * rect.width * pixel_size),
+                           whole.begin() + ptrdiff_t(((rect.y + y) * 100 + rect.x) * pixel_size)));
+      }
+  });
+}
+
+TEST(damaged_checksum) {
+  Random random(7);
+  const Image image = make_image(random, 70, 70, 1, 8, Kind::kNoise);
+  for (const bool checksums : {true, false}) {
+    Bytes file = encode(image, encode_options(L3_PROFILE_RAW, 2, checksums));
+    file[file.size() - 17] ^= 1;
+    CHECK_EQUAL(decode(file).status, L3_OK);
+    CHECK_EQUAL(decode(file, nullptr, L3_VERIFY).status, checksums ? L3_ERROR_CHECKSUM : L3_OK);
+  }
+}
+
+TEST(capacity) {
+  Random random(8);
+  const Image image = make_image(random, 70, 20, 3, 8, Kind::kNoise);
+  const l3_image view = view_of(image);
+  const l3_encode_options options = encode_options(L3_PROFILE_FAST);
+  Bytes room(l3_encode_bound(&view, &options));
+  size_t written = 0;
+  l3_error error{};
+  CHECK_EQUAL(l3_encode(&view, &options, room.data(), room.size() - 1, &written, &error), L3_ERROR_CAPACITY);
+  CHECK_EQUAL(l3_encode(&view, &options, room.data(), room.size(), &written, &error), L3_OK);
+}
+
+TEST(arguments_of_encode) {
+  Random random(9);
+  const Image image = make_image(random, 5, 5, 3, 8, Kind::kNoise);
+  const auto status_of = [&](auto change) {
+    l3_image view = view_of(image);
+    l3_encode_options options = encode_options(L3_PROFILE_FAST);
+    change(view, options);
+    Bytes room(1 << 16);
+    size_t written = 0;
+    l3_error error{};
+    const l3_status status = l3_encode(&view, &options, room.data(), room.size(), &written, &error);
+    CHECK_EQUAL(error.status, status);
+    CHECK_EQUAL(l3_encode_bound(&view, &options) == 0, status != L3_OK);
+    return status;
+  };
+  using Options = l3_encode_options;
+  CHECK_EQUAL(status_of([](l3_image &, Options &) {}), L3_OK);
+  CHECK_EQUAL(status_of([](l3_image &view, Options &) { view.data = nullptr; }), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(status_of([](l3_image &view, Options &) { view.row_stride = 14; }), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(status_of([](l3_image &view, Options &) { view.width = 0; }), L3_ERROR_LIMIT);
+  CHECK_EQUAL(status_of([](l3_image &view, Options &) { view.height = L3_MAX_DIMENSION + 1; }), L3_ERROR_LIMIT);
+  CHECK_EQUAL(status_of([](l3_image &view, Options &) { view.width = view.height = 1 << 16; }), L3_ERROR_LIMIT);
+  CHECK_EQUAL(status_of([](l3_image &view, Options &) { view.channels = 5; }), L3_ERROR_LIMIT);
+  CHECK_EQUAL(status_of([](l3_image &view, Options &) { view.bits = 12; }), L3_ERROR_UNSUPPORTED);
+  CHECK_EQUAL(status_of([](l3_image &view, Options &) { view.two_dimensional = 1; }), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(status_of([](l3_image &, Options &options) { options.profile = L3_PROFILE_DENSE; }), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(status_of([](l3_image &, Options &options) { options.effort = 0; }), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(status_of([](l3_image &, Options &options) { options.effort = 4; }), L3_ERROR_ARGUMENT);
+  const Bytes big(L3_MAX_METADATA);
+  const l3_metadata no_key = {"", 0, "", 0}, long_key = {"k", 256, "", 0}, too_big = {"key", 3, big.data(), big.size()};
+  for (const l3_metadata *entry : {&no_key, &long_key})
+    CHECK_EQUAL(status_of([&](l3_image &, Options &options) { options.metadata = entry, options.metadata_count = 1; }), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(status_of([&](l3_image &, Options &options) { options.metadata = &too_big, options.metadata_count = 1; }), L3_ERROR_LIMIT);
+}
+
+TEST(arguments_of_decode) {
+  Random random(10);
+  const Bytes file = encode(make_image(random, 100, 50, 3, 8, Kind::kSlope), encode_options(L3_PROFILE_FAST));
+  const l3_stream stream = open(file);
+  Bytes pixels(300 * 50);
+  const l3_output output = {pixels.data(), 300, L3_COLOR_NATIVE, L3_SAMPLE_NATIVE, 0};
+  const l3_rect outside[] = {{0, 0, 0, 5},  {0, 0, 5, 0},  {0, 0, 101, 1},           {0, 0, 1, 51},          {100, 0, 1, 1},
+                             {0, 50, 1, 1}, {99, 0, 2, 1}, {0xFFFFFFFF, 0, 2, 1}, {0, 2, 1, 0xFFFFFFFF}, {0xFFFFFFFF, 0xFFFFFFFF, 100, 50}};
+  for (const l3_rect &roi : outside) {
+    const testing::Context context("region %u x %u at (%u, %u)", roi.width, roi.height, roi.x, roi.y);
+    CHECK_EQUAL(l3_decode(&stream, &roi, &output, 0, nullptr), L3_ERROR_ARGUMENT);
+    CHECK_EQUAL(l3_decode_tiles(&stream, &roi, &output, 0, 0, 1, nullptr), L3_ERROR_ARGUMENT);
+  }
+  l3_output close_rows = output, nowhere = output;
+  close_rows.row_stride = 299;
+  nowhere.data = nullptr;
+  for (const l3_output *bad : {&close_rows, &nowhere}) CHECK_EQUAL(l3_decode(&stream, nullptr, bad, 0, nullptr), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(l3_tile_count(&stream, nullptr), 2u);
+  CHECK_EQUAL(l3_decode_tiles(&stream, nullptr, &output, 0, 2, 0, nullptr), L3_OK);
+  CHECK_EQUAL(l3_decode_tiles(&stream, nullptr, &output, 0, 2, 1, nullptr), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(l3_decode_tiles(&stream, nullptr, &output, 0, 3, 0, nullptr), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(l3_decode_tiles(&stream, nullptr, &output, 0, 1, 0xFFFFFFFF, nullptr), L3_ERROR_ARGUMENT);
+}
+
+TEST(back_ends_by_name) {
+  for (const Kernels *kernels : runnable_backends()) {
+    const UseBackend use(*kernels);
+    CHECK_EQUAL(std::string(l3_backend()), kernels->name);
+  }
+  CHECK_EQUAL(l3_set_backend("abacus"), L3_ERROR_ARGUMENT);
+}

@@ -1,0 +1,282 @@
+// The container: every field of the header, the tables, metadata, and how much of a file must be there.
+#include "container.h"
+
+#include <cstring>
+
+#include "bytes.h"
+#include "checksums.h"
+#include "images.h"
+#include "testing.h"
+
+using namespace l3;
+
+namespace {
+
+constexpr uint32_t kOffsetsAt = L3_HEADER_SIZE;
+
+// A stored image of four tiles, whose layout is plain: streams of 4096, 64, 128 and 4 bytes.
+Bytes four_tiles(const l3_encode_options &options = encode_options(L3_PROFILE_RAW)) {
+  Random random(1);
+  return encode(make_image(random, 65, 66, 1, 8, Kind::kSlope), options);
+}
+
+template <typename Value>
+Bytes with(Bytes file, uint32_t at, Value value) {
+  store(file.data() + at, value);
+  return file;
+}
+
+l3_status open_status(const Bytes &file) {
+  l3_stream stream;
+  l3_error error{};
+  const l3_status status = l3_open(file.data(), file.size(), &stream, &error);
+  if (status) {
+    CHECK_EQUAL(error.status, status);
+    CHECK(error.message[0]);
+  }
+  return status;
+}
+
+// One value of a header field; the file's checksums are right.
+struct ForgedField {
+  const char *name;
+  uint32_t at, size, value;
+  l3_status status;
+};
+
+constexpr ForgedField kForgedFields[] = {
+    {"signature", 0, 1, 0x88, L3_ERROR_SIGNATURE},
+    {"signature's end", 7, 1, 0x0D, L3_ERROR_SIGNATURE},
+    {"major version", 8, 1, 0, L3_ERROR_UNSUPPORTED},
+    {"major version", 8, 1, 2, L3_ERROR_UNSUPPORTED},
+    {"minor version", 9, 1, 200, L3_OK},
+    {"header size", 10, 2, 0, L3_ERROR_CORRUPT},
+    {"header size", 10, 2, 44, L3_ERROR_CORRUPT},
+    {"header size", 10, 2, 49, L3_ERROR_CORRUPT},
+    {"header size", 10, 2, 0xFFFC, L3_ERROR_TRUNCATED},
+    {"width", 12, 4, 0, L3_ERROR_LIMIT},
+    {"width", 12, 4, (1 << 20) + 1, L3_ERROR_LIMIT},
+    {"width", 12, 4, 0xFFFFFFFF, L3_ERROR_LIMIT},
+    {"width", 12, 4, 1 << 20, L3_ERROR_TRUNCATED},
+    {"height", 16, 4, 0, L3_ERROR_LIMIT},
+    {"height", 16, 4, (1 << 20) + 1, L3_ERROR_LIMIT},
+    {"height", 16, 4, 0x80000000, L3_ERROR_LIMIT},
+    {"height", 16, 4, 1 << 20, L3_ERROR_TRUNCATED},
+    {"channels", 20, 1, 0, L3_ERROR_LIMIT},
+    {"channels", 20, 1, 5, L3_ERROR_LIMIT},
+    {"bits", 21, 1, 0, L3_ERROR_UNSUPPORTED},
+    {"bits", 21, 1, 12, L3_ERROR_UNSUPPORTED},
+    {"bits", 21, 1, 32, L3_ERROR_UNSUPPORTED},
+    {"profile", 22, 1, 3, L3_ERROR_UNSUPPORTED},
+    {"profile", 22, 1, 255, L3_ERROR_UNSUPPORTED},
+    {"flags", 23, 1, 2, L3_OK},
+    {"flags", 23, 1, 3, L3_OK},
+    {"flags", 23, 1, 2 + 4, L3_ERROR_UNSUPPORTED},
+    {"flags", 23, 1, 2 + 128, L3_ERROR_UNSUPPORTED},
+    {"tile width exponent", 24, 1, 5, L3_ERROR_UNSUPPORTED},
+    {"tile height exponent", 25, 1, 7, L3_ERROR_UNSUPPORTED},
+    {"reserved", 26, 2, 1, L3_ERROR_CORRUPT},
+    {"reserved", 26, 2, 0x100, L3_ERROR_CORRUPT},
+    {"metadata size", 28, 4, 2, L3_ERROR_CORRUPT},
+    {"metadata size", 28, 4, L3_MAX_METADATA, L3_ERROR_TRUNCATED},
+    {"metadata size", 28, 4, L3_MAX_METADATA + 4, L3_ERROR_LIMIT},
+    {"metadata size", 28, 4, 0xFFFFFFFC, L3_ERROR_LIMIT},
+    {"payload size", 32, 4, 0, L3_ERROR_CORRUPT},
+    {"payload size", 32, 4, 4096 + 64 + 128 + 4 - 4, L3_ERROR_CORRUPT},
+    {"payload size", 32, 4, 4096 + 64 + 128 + 4 + 2, L3_ERROR_CORRUPT},
+    {"payload size", 32, 4, 0xFFFFFFFC, L3_ERROR_TRUNCATED},
+};
+
+Bytes forged(const Bytes &file, const ForgedField &field) {
+  Bytes bytes = file;
+  std::memcpy(bytes.data() + field.at, &field.value, field.size);
+  repair_checksums(bytes.data(), bytes.size());
+  return bytes;
+}
+
+}  // namespace
+
+TEST(header_of_a_file) {
+  const Bytes file = four_tiles();
+  l3_info info;
+  CHECK_EQUAL(l3_peek(file.data(), L3_HEADER_SIZE, &info, nullptr), L3_OK);
+  CHECK_EQUAL(info.width, 65u);
+  CHECK_EQUAL(info.height, 66u);
+  CHECK_EQUAL(info.channels, 1u);
+  CHECK_EQUAL(info.bits, 8u);
+  CHECK_EQUAL(info.profile, L3_PROFILE_RAW);
+  CHECK_EQUAL(info.two_dimensional, 0u);
+  CHECK_EQUAL(info.has_checksums, 1u);
+  CHECK_EQUAL(info.prototype, 0u);
+  CHECK_EQUAL(info.version_major, 1u);
+  CHECK_EQUAL(info.version_minor, 0u);
+  CHECK_EQUAL(info.tiles_x, 2u);
+  CHECK_EQUAL(info.tiles_y, 2u);
+  CHECK_EQUAL(info.metadata_size, 0u);
+  CHECK_EQUAL(info.payload_size, 4096u + 64 + 128 + 4);
+  CHECK_EQUAL(info.file_size, file.size());
+  CHECK_EQUAL(file.size(), L3_HEADER_SIZE + 4u * 5 + 4u * 4 + info.payload_size + 16);
+}
+
+TEST(every_field_of_the_header) {
+  const Bytes file = four_tiles();
+  for (const ForgedField &field : kForgedFields) {
+    const testing::Context context("%s = %u", field.name, field.value);
+    const Bytes bytes = forged(file, field);
+    CHECK_EQUAL(open_status(bytes), field.status);
+    if (field.status == L3_ERROR_CORRUPT || field.status == L3_ERROR_TRUNCATED) continue;  // may take more than the header to see
+    l3_info info;
+    CHECK_EQUAL(l3_peek(bytes.data(), L3_HEADER_SIZE, &info, nullptr), field.status);
+  }
+}
+
+TEST(two_dimensional_with_channels) {
+  Random random(2);
+  const Bytes file = encode(make_image(random, 5, 5, 3, 8, Kind::kSlope), encode_options(L3_PROFILE_RAW));
+  CHECK_EQUAL(open_status(forged(file, {"flags", 23, 1, 3, L3_ERROR_CORRUPT})), L3_ERROR_CORRUPT);
+}
+
+TEST(raw_size_limit) {
+  const Bytes file = four_tiles();
+  const Bytes least_too_large = forged(forged(file, {"width", 12, 4, 1 << 15, L3_OK}), {"height", 16, 4, (1 << 16) + 1, L3_OK});
+  CHECK_EQUAL(open_status(least_too_large), L3_ERROR_LIMIT);
+  const Bytes largest = forged(forged(file, {"width", 12, 4, 1 << 15, L3_OK}), {"height", 16, 4, 1 << 16, L3_OK});
+  CHECK_EQUAL(open_status(largest), L3_ERROR_TRUNCATED);
+}
+
+TEST(every_bit_of_the_header_is_covered) {
+  const Bytes file = four_tiles();
+  for (uint32_t bit = 0; bit < 8 * L3_HEADER_SIZE; bit++) {
+    const testing::Context context("bit %u", bit);
+    Bytes bytes = file;
+    bytes[bit / 8] = uint8_t(bytes[bit / 8] ^ 1u << bit % 8);
+    CHECK(open_status(bytes) != L3_OK);
+  }
+}
+
+TEST(longer_header) {
+  const Bytes file = four_tiles();
+  Bytes longer(file.begin(), file.begin() + L3_HEADER_SIZE);
+  longer.insert(longer.end(), 12, 0xEE);
+  longer.insert(longer.end(), file.begin() + L3_HEADER_SIZE, file.end());
+  longer[9] = 1;
+  longer[10] = L3_HEADER_SIZE + 12;
+  CHECK_EQUAL(open_status(longer), L3_ERROR_CHECKSUM);
+  repair_header_checksum(longer.data(), longer.size());
+  CHECK_EQUAL(open_status(longer), L3_OK);
+  CHECK(decode(longer, nullptr, L3_VERIFY).pixels == decode(file).pixels);
+  longer[L3_HEADER_SIZE + 11] = 0;
+  CHECK_EQUAL(open_status(longer), L3_ERROR_CHECKSUM);
+}
+
+TEST(offset_table) {
+  const Bytes file = four_tiles();
+  constexpr uint32_t right[] = {0, 4096, 4160, 4288, 4292};
+  for (uint32_t i = 0; i < 5; i++) CHECK_EQUAL(load<uint32_t>(file.data() + kOffsetsAt + 4 * i), right[i]);
+  const auto status_with = [&](uint32_t entry, uint32_t offset) {
+    Bytes bytes = with(file, kOffsetsAt + 4 * entry, offset);
+    CHECK_EQUAL(open_status(bytes), L3_ERROR_CHECKSUM);
+    repair_checksums(bytes.data(), bytes.size());
+    return open_status(bytes);
+  };
+  CHECK_EQUAL(status_with(0, 4), L3_ERROR_CORRUPT);
+  CHECK_EQUAL(status_with(1, 0), L3_ERROR_CORRUPT);
+  CHECK_EQUAL(status_with(1, 4160), L3_ERROR_CORRUPT);  // an empty tile
+  CHECK_EQUAL(status_with(1, 4164), L3_ERROR_CORRUPT);  // past the next
+  CHECK_EQUAL(status_with(2, 4162), L3_ERROR_CORRUPT);  // between words
+  CHECK_EQUAL(status_with(3, 4296), L3_ERROR_CORRUPT);  // past the payload
+  CHECK_EQUAL(status_with(3, 0xFFFFFFFC), L3_ERROR_CORRUPT);
+  CHECK_EQUAL(status_with(4, 4296), L3_ERROR_CORRUPT);
+  CHECK_EQUAL(status_with(4, 4288), L3_ERROR_CORRUPT);
+  CHECK_EQUAL(status_with(2, 4164), L3_OK);  // sound as a table, though the tiles' sizes are wrong
+}
+
+TEST(truncated_files) {
+  for (const bool checksums : {false, true}) {
+    const Bytes file = four_tiles(encode_options(L3_PROFILE_FAST, 2, checksums));
+    for (size_t size = 0; size < file.size(); size++) {
+      const testing::Context context("%zu of %zu bytes", size, file.size());
+      CHECK_EQUAL(open_status(Bytes(file.begin(), file.begin() + ptrdiff_t(size))), L3_ERROR_TRUNCATED);
+    }
+  }
+}
+
+TEST(bytes_after_the_file) {
+  Bytes file = four_tiles();
+  const Bytes pixels = decode(file).pixels;
+  file.resize(file.size() + 100, 0xEE);
+  CHECK(decode(file, nullptr, L3_VERIFY).pixels == pixels);
+}
+
+TEST(metadata) {
+  const std::string long_key(255, 'k'), value = "value";
+  const l3_metadata entries[] = {{"icc", 3, value.data(), value.size()},
+                                 {"exif", 4, nullptr, 0},
+                                 {long_key.data(), long_key.size(), value.data(), 1}};
+  l3_encode_options options = encode_options(L3_PROFILE_RAW);
+  options.metadata = entries;
+  options.metadata_count = 3;
+  Bytes file = four_tiles(options);
+  l3_stream stream;
+  CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
+  CHECK_EQUAL(stream.info.metadata_size, 8u + 8 + 8 + 4 + 8 + 256);
+  size_t cursor = 0;
+  l3_metadata entry;
+  for (const l3_metadata &expected : entries) {
+    CHECK_EQUAL(l3_next_metadata(&stream, &cursor, &entry, nullptr), L3_OK);
+    CHECK_EQUAL(std::string(entry.key, entry.key_size), std::string(expected.key, expected.key_size));
+    CHECK_EQUAL(entry.value_size, expected.value_size);
+    CHECK(!entry.value_size || !std::memcmp(entry.value, expected.value, expected.value_size));
+  }
+  for (int again = 0; again < 2; again++) {
+    CHECK_EQUAL(l3_next_metadata(&stream, &cursor, &entry, nullptr), L3_OK);
+    CHECK(!entry.key);
+  }
+
+  const size_t area = size_t(stream.metadata - file.data());
+  file[area + 20] ^= 1;
+  CHECK_EQUAL(decode(file, nullptr, L3_VERIFY).status, L3_OK);  // pixels do not depend on metadata
+  cursor = 0;
+  CHECK_EQUAL(l3_next_metadata(&stream, &cursor, &entry, nullptr), L3_ERROR_CHECKSUM);
+}
+
+TEST(forged_metadata) {
+  const l3_metadata entries[] = {{"key", 3, "value", 5}, {"next", 4, "", 0}};
+  l3_encode_options options = encode_options(L3_PROFILE_RAW);
+  options.metadata = entries;
+  options.metadata_count = 2;
+  const Bytes file = four_tiles(options);
+  const uint32_t area = kOffsetsAt + 4 * 5 + 4 * 4;
+  const auto status_with = [&](uint32_t at, uint32_t size) {
+    Bytes bytes = with(file, area + at, size);
+    repair_checksums(bytes.data(), bytes.size());
+    l3_stream stream;
+    CHECK_EQUAL(l3_open(bytes.data(), bytes.size(), &stream, nullptr), L3_OK);
+    l3_metadata entry;
+    l3_status status = L3_OK;
+    size_t cursor = 0;
+    do status = l3_next_metadata(&stream, &cursor, &entry, nullptr);
+    while (!status && entry.key);
+    return status;
+  };
+  CHECK_EQUAL(status_with(0, 3), L3_OK);
+  CHECK_EQUAL(status_with(0, 0), L3_ERROR_CORRUPT);
+  CHECK_EQUAL(status_with(0, 256), L3_ERROR_CORRUPT);
+  CHECK_EQUAL(status_with(0, 0xFFFFFFFF), L3_ERROR_CORRUPT);
+  CHECK_EQUAL(status_with(4, 0xFFFFFFFD), L3_ERROR_CORRUPT);  // whose sum with the key's size is 0 modulo 2^32
+  CHECK_EQUAL(status_with(4, 18), L3_ERROR_CORRUPT);
+  CHECK_EQUAL(status_with(4, 17), L3_OK);  // takes in the whole area
+  CHECK_EQUAL(status_with(16, 5), L3_ERROR_CORRUPT);
+}
+
+TEST(arguments) {
+  const Bytes file = four_tiles();
+  l3_info info;
+  l3_error error{};
+  CHECK_EQUAL(l3_peek(file.data(), file.size(), nullptr, &error), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(l3_peek(nullptr, 5, &info, &error), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(l3_peek(nullptr, 0, &info, &error), L3_ERROR_TRUNCATED);
+  CHECK_EQUAL(l3_open(file.data(), file.size(), nullptr, &error), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(std::string(l3_status_text(L3_OK)), "ok");
+  CHECK_EQUAL(std::string(l3_status_text(L3_ERROR_TRUNCATED)), "truncated");
+}

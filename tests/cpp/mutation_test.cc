@@ -1,0 +1,236 @@
+// Damaged files: the golden ones cut short, with single bits flipped, with bytes changed at random, with forged offsets, and with random bytes
+// behind a sound header. Decoding gives an error or pixels, never a crash or an access outside the buffers, which a sanitizer sees as these
+// have exactly their sizes; with verification, an error or the right pixels. All back ends come to the same verdict.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "backends.h"
+#include "bytes.h"
+#include "checksums.h"
+#include "images.h"
+#include "testing.h"
+
+using namespace l3;
+
+namespace {
+
+constexpr uint32_t kRandomMutants = 400;  // of each file
+
+struct Golden {
+  std::string name;
+  Bytes file;
+  Decoded decoded;
+  l3_stream stream;  // of `file`
+};
+
+const std::vector<Golden> &golden_files() {
+  static const std::vector<Golden> files = [] {
+    std::vector<std::filesystem::path> paths;
+    for (const auto &entry : std::filesystem::directory_iterator(L3_TEST_DATA "/golden")) paths.push_back(entry.path());
+    std::sort(paths.begin(), paths.end());
+    std::vector<Golden> files;
+    for (const auto &path : paths) {
+      std::ifstream in(path, std::ios::binary);
+      const std::string bytes(std::istreambuf_iterator<char>(in), {});
+      Golden golden{path.filename(), Bytes(bytes.begin(), bytes.end()), {}, {}};
+      golden.decoded = decode(golden.file, nullptr, L3_VERIFY);
+      CHECK_EQUAL(golden.decoded.message, "");
+      files.push_back(std::move(golden));
+      l3_open(files.back().file.data(), files.back().file.size(), &files.back().stream, nullptr);
+    }
+    return files;
+  }();
+  return files;
+}
+
+// Counts decodings and tells how many there were and how long they took.
+class Executions {
+ public:
+  ~Executions() {
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start_;
+    std::printf("%llu decodings in %.1f s\n", count_, seconds.count());
+  }
+  Decoded decode(const Bytes &file, const l3_rect *roi, uint32_t options) {
+    count_++;
+    return l3::decode(file, roi, options);
+  }
+
+ private:
+  unsigned long long count_ = 0;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+void read_metadata(const Bytes &file) {
+  l3_stream stream;
+  if (l3_open(file.data(), file.size(), &stream, nullptr)) return;
+  size_t cursor = 0, bytes = 0;
+  l3_metadata entry;
+  while (!l3_next_metadata(&stream, &cursor, &entry, nullptr) && entry.key) {
+    for (size_t i = 0; i < entry.key_size; i++) bytes += uint8_t(entry.key[i]);
+    for (size_t i = 0; i < entry.value_size; i++) bytes += static_cast<const uint8_t *>(entry.value)[i];
+  }
+  CHECK(cursor <= stream.info.metadata_size);
+  volatile size_t read = bytes;  // so that a sanitizer sees the reads
+  (void)read;
+}
+
+// A region inside the image of a file, or nothing where the file cannot be opened.
+l3_rect random_region(Random &random, const Bytes &file) {
+  l3_info info;
+  if (l3_peek(file.data(), file.size(), &info, nullptr)) return {0, 0, 1, 1};
+  const uint32_t x = random.below(info.width), y = random.below(info.height);
+  return {x, y, random.between(1, info.width - x), random.between(1, info.height - y)};
+}
+
+// What must hold of any bytes. `backends`: those that decode it.
+Decoded check_any_bytes(Executions &executions, Random &random, const Bytes &file, const std::vector<const Kernels *> &backends) {
+  const l3_rect roi = random_region(random, file);
+  Decoded first;
+  for (const Kernels *kernels : backends) {
+    const UseBackend use(*kernels);
+    const testing::Context context("%s", kernels->name);
+    Decoded whole = executions.decode(file, nullptr, 0);
+    const Decoded part = executions.decode(file, &roi, 0);
+    if (whole.status == L3_OK) CHECK_EQUAL(part.message, "");
+    if (kernels == backends.front()) {
+      first = std::move(whole);
+      continue;
+    }
+    CHECK_EQUAL(whole.message, first.message);
+    CHECK(whole.status != L3_OK || whole.pixels == first.pixels);
+  }
+  read_metadata(file);
+  return first;
+}
+
+// What must hold, besides, of a file that was damaged without setting its checksums right.
+void check_verified(Executions &executions, const Golden &golden, const Bytes &damaged) {
+  if (!golden.stream.info.has_checksums) return;
+  const Decoded decoded = executions.decode(damaged, nullptr, L3_VERIFY);
+  CHECK(decoded.status != L3_OK || decoded.pixels == golden.decoded.pixels);
+}
+
+std::vector<const Kernels *> one_backend(uint32_t number) {
+  const auto &all = runnable_backends();
+  return {all[number % all.size()]};
+}
+
+// Bytes before the payload.
+uint32_t header_and_tables_size(const Golden &golden) { return uint32_t(golden.stream.payload - golden.stream.data); }
+
+void change_random_bytes(Random &random, Bytes *file, uint32_t start) {
+  for (uint32_t changes = random.between(1, 8); changes; changes--) {
+    uint8_t &byte = (*file)[random.between(start, uint32_t(file->size()) - 1)];
+    const uint8_t values[] = {uint8_t(random()), 0, 0xFF, 0x80, uint8_t(byte + 1), uint8_t(byte - 1)};
+    byte = values[random.below(std::size(values))];
+  }
+}
+
+}  // namespace
+
+TEST(truncations) {
+  Executions executions;
+  for (const Golden &golden : golden_files())
+    for (size_t size = 0; size < golden.stream.info.file_size; size++) {
+      const testing::Context context("%s, the first %zu bytes", golden.name.c_str(), size);
+      const Bytes cut(golden.file.begin(), golden.file.begin() + ptrdiff_t(size));
+      // The start of the prototype's signature is not that of the format's.
+      const bool is_unknown = golden.stream.info.prototype && size > 0 && size < 4;
+      CHECK_EQUAL(executions.decode(cut, nullptr, 0).status, is_unknown ? L3_ERROR_SIGNATURE : L3_ERROR_TRUNCATED);
+    }
+}
+
+TEST(flipped_bits) {
+  Executions executions;
+  Random random(1);
+  for (const Golden &golden : golden_files())
+    for (uint32_t bit = 0; bit < 8 * golden.file.size(); bit++) {
+      const testing::Context context("%s, bit %u", golden.name.c_str(), bit);
+      Bytes flipped = golden.file;
+      flipped[bit / 8] = uint8_t(flipped[bit / 8] ^ 1u << bit % 8);
+      check_any_bytes(executions, random, flipped, one_backend(bit));
+      check_verified(executions, golden, flipped);
+    }
+}
+
+TEST(flipped_bits_of_headers_behind_right_checksums) {
+  Executions executions;
+  Random random(2);
+  for (const Golden &golden : golden_files())
+    for (uint32_t bit = 0; bit < 8 * header_and_tables_size(golden); bit++) {
+      const testing::Context context("%s, bit %u", golden.name.c_str(), bit);
+      Bytes flipped = golden.file;
+      flipped[bit / 8] = uint8_t(flipped[bit / 8] ^ 1u << bit % 8);
+      repair_checksums(flipped.data(), flipped.size());
+      check_any_bytes(executions, random, flipped, one_backend(bit));
+    }
+}
+
+TEST(random_changes) {
+  Executions executions;
+  Random random(3);
+  for (const Golden &golden : golden_files())
+    for (uint32_t i = 0; i < kRandomMutants; i++) {
+      const testing::Context context("%s, mutant %u", golden.name.c_str(), i);
+      Bytes changed = golden.file;
+      change_random_bytes(random, &changed, i % 2 ? 0 : header_and_tables_size(golden));
+      check_verified(executions, golden, changed);
+      repair_checksums(changed.data(), changed.size());
+      check_any_bytes(executions, random, changed, runnable_backends());
+    }
+}
+
+TEST(random_bytes_behind_the_header_and_tables) {
+  Executions executions;
+  Random random(4);
+  for (const Golden &golden : golden_files())
+    for (uint32_t i = 0; i < kRandomMutants / 4; i++) {
+      const testing::Context context("%s, mutant %u", golden.name.c_str(), i);
+      Bytes random_payload = golden.file;
+      // With the heads of the first stream, half of the times, or no payload would be sound enough to be decoded.
+      const uint32_t start = header_and_tables_size(golden) + i % 2 * 24;
+      for (uint32_t at = start; at < random_payload.size(); at++) random_payload[at] = uint8_t(random());
+      check_verified(executions, golden, random_payload);
+      repair_checksums(random_payload.data(), random_payload.size());
+      check_any_bytes(executions, random, random_payload, runnable_backends());
+    }
+}
+
+TEST(random_bytes_behind_the_header) {
+  Executions executions;
+  Random random(5);
+  for (const Golden &golden : golden_files())
+    for (uint32_t i = 0; i < kRandomMutants / 4; i++) {
+      const testing::Context context("%s, mutant %u", golden.name.c_str(), i);
+      Bytes bytes(golden.file.begin(), golden.file.begin() + L3_HEADER_SIZE);
+      const Bytes rest = random.bytes(golden.file.size() - L3_HEADER_SIZE);
+      bytes.insert(bytes.end(), rest.begin(), rest.end());
+      if (i % 2) repair_checksums(bytes.data(), bytes.size());
+      check_any_bytes(executions, random, bytes, one_backend(i));
+    }
+}
+
+TEST(forged_offsets) {
+  Executions executions;
+  Random random(6);
+  for (const Golden &golden : golden_files()) {
+    if (golden.stream.info.prototype) continue;  // whose table holds sizes
+    const uint32_t offsets = uint32_t(golden.stream.offsets - golden.stream.data), tiles = golden.stream.info.tiles_x * golden.stream.info.tiles_y;
+    for (uint32_t i = 0; i < kRandomMutants / 4; i++) {
+      const testing::Context context("%s, mutant %u", golden.name.c_str(), i);
+      Bytes forged = golden.file;
+      uint8_t *const entry = forged.data() + offsets + 4 * random.below(tiles + 1);
+      const uint32_t payload = golden.stream.info.payload_size, right = load<uint32_t>(entry);
+      const uint32_t values[] = {random.below(payload + 1), random.below(payload / 4 + 1) * 4, payload, payload + 4, right + 4, right - 4,
+                                 0xFFFFFFFC, 0x80000000};
+      store(entry, values[i % std::size(values)]);
+      check_verified(executions, golden, forged);
+      repair_checksums(forged.data(), forged.size());
+      check_any_bytes(executions, random, forged, runnable_backends());
+    }
+  }
+}
