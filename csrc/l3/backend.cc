@@ -10,11 +10,14 @@ namespace {
 
 bool cpu_runs(const Kernels &kernels) {
 #if defined(__x86_64__)
-  if (&kernels == &kAvx2Kernels) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+  // Each clause for a flag that csrc/l3/CMakeLists.txt compiles the back end with.
+  if (&kernels == &kAvx2Kernels)
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+           __builtin_cpu_supports("lzcnt") && __builtin_cpu_supports("popcnt");
   if (&kernels == &kAvx512Kernels)
     return cpu_runs(kAvx2Kernels) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
-           __builtin_cpu_supports("avx512vbmi2");
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2");
 #endif
   return &kernels == &kPortableKernels;
 }

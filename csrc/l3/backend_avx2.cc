@@ -1,6 +1,7 @@
 // The back end for AVX2 and BMI2: a row of a tile is two registers.
 #include <immintrin.h>
 
+#include <algorithm>
 #include <array>
 
 #include "generic_decoder.h"
@@ -159,6 +160,7 @@ uint32_t decode_channel_8(const uint8_t *stream, const FastChannel &channel, Til
   }
 }
 
+inline __m256i load_32(const uint8_t *in) { return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(in)); }
 inline void store_32(uint8_t *out, __m256i bytes, bool stream) {
   if (stream)
     _mm256_stream_si256(reinterpret_cast<__m256i *>(out), bytes);
@@ -193,7 +195,7 @@ template <uint32_t transform>
 void store_rgb_tile(const Planes<uint8_t> &planes, TileShape shape, uint8_t *out, size_t row_stride, bool bypass_cache) {
   const __m256i middle = _mm256_set1_epi8(char(128));
   const bool whole = shape.width == L3_TILE;
-  const bool stream = bypass_cache && whole && (uintptr_t(out) | row_stride) % 32 == 0;
+  const bool stream = bypass_cache && whole;
   alignas(32) uint8_t partial[3 * L3_TILE];
   for (uint32_t y = 0; y < shape.height; y++, out += row_stride) {
     uint8_t *const row = whole ? out : partial;
@@ -227,13 +229,47 @@ void store_tile_8(const Planes<uint8_t> &planes, uint32_t channels, uint32_t tra
   }
 }
 
-void copy_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows, bool bypass_cache) {
-  const bool stream = bypass_cache && (uintptr_t(out) | out_stride) % 32 == 0;
-  if (!stream) return generic::copy_rows(in, in_stride, out, out_stride, row_size, rows, false);
+void copy_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows) {
   for (uint32_t y = 0; y < rows; y++, in += in_stride, out += out_stride) {
     uint32_t x = 0;
-    for (; x + 32 <= row_size; x += 32) store_32(out + x, _mm256_loadu_si256(reinterpret_cast<const __m256i *>(in + x)), true);
+    for (; x + 32 <= row_size; x += 32) store_32(out + x, load_32(in + x), false);
     std::memcpy(out + x, in + x, row_size - x);
+  }
+}
+
+inline void stream_line(uint8_t *line, __m256i left, __m256i right) {
+  store_32(line, left, true);
+  store_32(line + 32, right, true);
+}
+
+// A line of zeros, then one of ones.
+constexpr std::array<uint8_t, 2 * kCacheLine> kZerosAndOnes = [] {
+  std::array<uint8_t, 2 * kCacheLine> bytes{};
+  for (uint32_t i = kCacheLine; i < 2 * kCacheLine; i++) bytes[i] = 255;
+  return bytes;
+}();
+
+void stream_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows, Seam &seam,
+                 bool from_left, bool to_right) {
+  for (uint32_t y = 0; y < rows; y++, in += in_stride, out += out_stride) {
+    // Positions count from the start of the line that `out` lies in.
+    const uint32_t start = uintptr_t(out) % kCacheLine, end = start + row_size;
+    uint8_t *const line = out - start, *const waiting = seam.lines[y];
+    const uint8_t *const source = in - start;
+    uint32_t at = 0;
+    if (start) {
+      at = std::min(end, kCacheLine);
+      if (from_left && at == kCacheLine) {
+        const uint8_t *is_new = kZerosAndOnes.data() + kCacheLine - start;
+        stream_line(line, _mm256_blendv_epi8(load_32(waiting), load_32(source), load_32(is_new)),
+                    _mm256_blendv_epi8(load_32(waiting + 32), load_32(source + 32), load_32(is_new + 32)));
+      } else {
+        if (from_left) std::memcpy(line, waiting, start);
+        std::memcpy(out, in, at - start);
+      }
+    }
+    for (; at + kCacheLine <= end; at += kCacheLine) stream_line(line + at, load_32(source + at), load_32(source + at + 32));
+    if (at < end) std::memcpy(to_right ? waiting : line + at, source + at, end - at);
   }
 }
 
@@ -248,6 +284,7 @@ const Kernels kAvx2Kernels = {
     generic::encode_tile<uint8_t>,
     generic::encode_tile<uint16_t>,
     copy_rows,
+    stream_rows,
 };
 
 }  // namespace l3

@@ -1,6 +1,7 @@
 // The back end for AVX-512 with VBMI and VBMI2 (Ice Lake and Zen 4 onwards): a row of a tile is one register.
 #include <immintrin.h>
 
+#include <algorithm>
 #include <array>
 
 #include "generic_decoder.h"
@@ -176,23 +177,18 @@ uint32_t decode_channel_8(const uint8_t *stream, const FastChannel &channel, Til
   }
 }
 
+inline void stream_line(uint8_t *line, __m512i bytes) { _mm512_stream_si512(reinterpret_cast<__m512i *>(line), bytes); }
+
 // Writes the first `size` bytes of `registers` to `out`.
 template <uint32_t count>
 inline void write_row(const __m512i (&registers)[count], uint32_t size, uint8_t *out, bool bypass_cache) {
-  if (size < 64 * count) {
-    for (uint32_t j = 0; j < count && size > 64 * j; j++)
-      _mm512_mask_storeu_epi8(out + 64 * j, low_bits(size - 64 * j), registers[j]);
-  } else if (!bypass_cache) {
-    for (uint32_t j = 0; j < count; j++) _mm512_storeu_si512(out + 64 * j, registers[j]);
-  } else if (const uint32_t shift = -uintptr_t(out) & 63; shift == 0) {
-    for (uint32_t j = 0; j < count; j++) _mm512_stream_si512(reinterpret_cast<__m512i *>(out + 64 * j), registers[j]);
-  } else {
-    // Whole cache lines are streamed, put together from two registers each; the two ends share their lines with the neighbouring tiles.
-    const __m512i from_shift = _mm512_add_epi8(load_bytes(kIdentity), _mm512_set1_epi8(char(shift)));
-    _mm512_mask_storeu_epi8(out, low_bits(shift), registers[0]);
-    for (uint32_t j = 0; j + 1 < count; j++)
-      _mm512_stream_si512(reinterpret_cast<__m512i *>(out + shift + 64 * j), _mm512_permutex2var_epi8(registers[j], from_shift, registers[j + 1]));
-    _mm512_mask_storeu_epi8(out + shift + 64 * (count - 1), low_bits(64 - shift), _mm512_permutexvar_epi8(from_shift, registers[count - 1]));
+  for (uint32_t j = 0; j < count; j++) {
+    if (size < 64 * count)
+      _mm512_mask_storeu_epi8(out + 64 * j, size > 64 * j ? low_bits(size - 64 * j) : 0, registers[j]);
+    else if (bypass_cache)
+      stream_line(out + 64 * j, registers[j]);
+    else
+      _mm512_storeu_si512(out + 64 * j, registers[j]);
   }
 }
 
@@ -265,17 +261,40 @@ void store_tile_8(const Planes<uint8_t> &planes, uint32_t channels, uint32_t tra
   }
 }
 
-void copy_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows, bool bypass_cache) {
+void copy_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows) {
   for (uint32_t y = 0; y < rows; y++, in += in_stride, out += out_stride) {
     uint32_t x = 0;
-    for (; x + 192 <= row_size; x += 192) {
-      const __m512i registers[] = {_mm512_loadu_si512(in + x), _mm512_loadu_si512(in + x + 64), _mm512_loadu_si512(in + x + 128)};
-      write_row(registers, 192, out + x, bypass_cache);
+    for (; x + 64 <= row_size; x += 64) _mm512_storeu_si512(out + x, _mm512_loadu_si512(in + x));
+    const __mmask64 rest = low_bits(row_size - x);
+    _mm512_mask_storeu_epi8(out + x, rest, _mm512_maskz_loadu_epi8(rest, in + x));
+  }
+}
+
+void stream_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows, Seam &seam,
+                 bool from_left, bool to_right) {
+  for (uint32_t y = 0; y < rows; y++, in += in_stride, out += out_stride) {
+    // Positions count from the start of the line that `out` lies in.
+    const uint32_t start = uintptr_t(out) % kCacheLine, end = start + row_size;
+    uint8_t *const line = out - start, *const waiting = seam.lines[y];
+    const uint8_t *const source = in - start;
+    uint32_t at = 0;
+    if (start) {
+      at = std::min(end, kCacheLine);
+      const __mmask64 old = low_bits(start), old_and_new = low_bits(at);
+      const __m512i bytes = _mm512_mask_loadu_epi8(_mm512_load_si512(waiting), old_and_new & ~old, source);
+      if (from_left && at == kCacheLine)
+        stream_line(line, bytes);
+      else
+        _mm512_mask_storeu_epi8(line, from_left ? old_and_new : old_and_new & ~old, bytes);
     }
-    for (; x < row_size; x += 64) {
-      const __mmask64 mask = low_bits(row_size - x);
-      _mm512_mask_storeu_epi8(out + x, mask, _mm512_maskz_loadu_epi8(mask, in + x));
-    }
+    for (; at + kCacheLine <= end; at += kCacheLine) stream_line(line + at, _mm512_loadu_si512(source + at));
+    if (at == end) continue;
+    const __mmask64 rest = low_bits(end - at);
+    const __m512i bytes = _mm512_maskz_loadu_epi8(rest, source + at);
+    if (to_right)
+      _mm512_store_si512(waiting, bytes);
+    else
+      _mm512_mask_storeu_epi8(line + at, rest, bytes);
   }
 }
 
@@ -290,6 +309,7 @@ const Kernels kAvx512Kernels = {
     generic::encode_tile<uint8_t>,
     generic::encode_tile<uint16_t>,
     copy_rows,
+    stream_rows,
 };
 
 }  // namespace l3

@@ -13,6 +13,7 @@ const Kernels kPortableKernels = {
     generic::encode_tile<uint8_t>,
     generic::encode_tile<uint16_t>,
     generic::copy_rows,
+    nullptr,
 };
 
 }  // namespace l3

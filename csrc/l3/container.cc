@@ -43,7 +43,7 @@ uint32_t header_checksum(const uint8_t *header, uint32_t size) {
   return crc32c(header + kHeaderChecksum + 4, size - kHeaderChecksum - 4, crc);
 }
 
-// The header's bytes as they are, with no judgement.
+// The header's fields, of which only the profile, an enumeration, has been judged.
 l3_info read_fields(const uint8_t *header) {
   l3_info info{};
   info.version_major = header[kMajor];
@@ -71,13 +71,13 @@ l3_status check_header(const uint8_t *header, size_t size, l3_info *info, l3_err
     if (header_checksum(header, header_size) != load<uint32_t>(header + kHeaderChecksum))
       return fail(error, L3_ERROR_CHECKSUM, "the header's checksum does not match");
   }
+  if (header[kProfile] > L3_PROFILE_DENSE) return fail(error, L3_ERROR_UNSUPPORTED, "unknown profile %u", header[kProfile]);
   *info = read_fields(header);
   if (l3_status status = check_shape(info, error)) return status;
   if (header[kFlags] & ~kKnownFlags) return fail(error, L3_ERROR_UNSUPPORTED, "unknown flags 0x%02x", header[kFlags]);
   if (info->two_dimensional && info->channels != 1)
     return fail(error, L3_ERROR_CORRUPT, "marked two-dimensional but has %u channels", info->channels);
   if (info->profile == L3_PROFILE_DENSE) return fail(error, L3_ERROR_UNSUPPORTED, "profile `dense` is reserved for a later version");
-  if (info->profile > L3_PROFILE_DENSE) return fail(error, L3_ERROR_UNSUPPORTED, "unknown profile %u", unsigned(info->profile));
   if (header[kTileWidthExponent] != kTileExponent || header[kTileHeightExponent] != kTileExponent)
     return fail(error, L3_ERROR_UNSUPPORTED, "tiles of 2^%u by 2^%u pixels are not supported, only 64 by 64", header[kTileWidthExponent],
                 header[kTileHeightExponent]);

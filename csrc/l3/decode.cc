@@ -21,15 +21,17 @@ struct Scratch {
     Planes<uint8_t> planes_8;
     Planes<uint16_t> planes_16;
   };
-  alignas(64) uint8_t pixels[kMaxTileSize];
+  alignas(kCacheLine) uint8_t before_pixels[kCacheLine];  // stream_rows reads around rows
+  uint8_t pixels[kMaxTileSize + kCacheLine];
   uint8_t stream[kMaxTileStream + kMaxOverread];
+  Seam seam;
 };
 
 // Where and how a tile's native pixels are to be written.
 struct Target {
   uint8_t *pixels;
   size_t row_stride;
-  bool bypass_cache;
+  bool bypass_cache;  // only if pixels and rows start at cache lines
 };
 
 struct TileSource {
@@ -42,26 +44,35 @@ class TileDecoder {
   TileDecoder(const l3_stream &stream, const l3_output &output, uint32_t options, const Kernels &kernels, l3_error *error)
       : stream_(stream), info_(stream.info), output_(output), options_(options), kernels_(kernels), error_(error) {
     native_output_ = !needs_conversion(info_.channels, info_.bits, output.color, output.sample);
+    streams_ = native_output_ && output.bypass_cache && kernels.stream_rows;
+    starts_at_lines_ = (reinterpret_cast<uintptr_t>(output.data) | output.row_stride) % kCacheLine == 0;
     output_pixel_size_ = l3_output_channels(&info_, output.color) * l3_output_sample_size(&info_, output.sample);
   }
 
-  // Decodes the part of a tile that lies in `roi`.
-  l3_status decode(uint32_t tile, const l3_rect &roi) {
+  // Decodes the part of a tile that lies in `roi`. `right_follows`: the next tile to be decoded is the one to the right.
+  l3_status decode(uint32_t tile, const l3_rect &roi, bool right_follows) {
     const l3_rect rect = tile_rect(info_, tile), part = intersect(rect, roi);
     uint8_t *out = static_cast<uint8_t *>(output_.data) + size_t(part.y - roi.y) * output_.row_stride +
                    size_t(part.x - roi.x) * output_pixel_size_;
     const bool whole = part.width == rect.width && part.height == rect.height;
-    if (whole && native_output_) return decode_to(tile, shape_of(rect), {out, output_.row_stride, output_.bypass_cache != 0});
+    const bool at_lines = starts_at_lines_ && roi.x % L3_TILE == 0;
+    if (whole && native_output_ && (!streams_ || at_lines))
+      return decode_to(tile, shape_of(rect), {out, output_.row_stride, streams_});
 
     const size_t row_stride = size_t(rect.width) * pixel_size(info_);
     if (l3_status status = decode_to(tile, shape_of(rect), {scratch_.pixels, row_stride, false})) return status;
     const uint8_t *pixels = scratch_.pixels + (part.y - rect.y) * row_stride + size_t(part.x - rect.x) * pixel_size(info_);
-    if (native_output_) {
-      kernels_.copy_rows(pixels, row_stride, out, output_.row_stride, part.width * pixel_size(info_), part.height, output_.bypass_cache);
-    } else {
+    const uint32_t row_size = part.width * pixel_size(info_);
+    if (!native_output_) {
       l3_output target = output_;
       target.data = out;
       convert({pixels, row_stride, part.width, part.height, info_.channels, info_.bits}, target);
+    } else if (streams_) {
+      const bool to_right = right_follows && row_size >= kCacheLine && !at_lines;
+      kernels_.stream_rows(pixels, row_stride, out, output_.row_stride, row_size, part.height, scratch_.seam, line_waits_, to_right);
+      line_waits_ = to_right;
+    } else {
+      kernels_.copy_rows(pixels, row_stride, out, output_.row_stride, row_size, part.height);
     }
     return L3_OK;
   }
@@ -112,7 +123,10 @@ class TileDecoder {
 
   void copy_to(const uint8_t *pixels, TileShape shape, const Target &target) {
     const uint32_t row_size = shape.width * pixel_size(info_);
-    kernels_.copy_rows(pixels, row_size, target.pixels, target.row_stride, row_size, shape.height, target.bypass_cache);
+    if (target.bypass_cache)
+      kernels_.stream_rows(pixels, row_size, target.pixels, target.row_stride, row_size, shape.height, scratch_.seam, false, false);
+    else
+      kernels_.copy_rows(pixels, row_size, target.pixels, target.row_stride, row_size, shape.height);
   }
 
   template <typename Sample, typename DecodeChannel, typename StoreTile>
@@ -145,7 +159,10 @@ class TileDecoder {
   const uint32_t options_;
   const Kernels &kernels_;
   l3_error *const error_;
-  bool native_output_;
+  bool native_output_;    // no conversion
+  bool streams_;          // writes past the cache
+  bool starts_at_lines_;  // every row of the output starts at a cache line
+  bool line_waits_ = false;
   uint32_t output_pixel_size_;
   Scratch scratch_;
 };
@@ -200,7 +217,8 @@ extern "C" l3_status l3_decode_tiles(const l3_stream *stream, const l3_rect *roi
   TileDecoder decoder(*stream, *output, options, *kernels, error);
   for (uint32_t i = first; i < first + count; i++) {
     const uint32_t tile = (tiles.y + i / tiles.columns) * stream->info.tiles_x + tiles.x + i % tiles.columns;
-    if (l3_status status = decoder.decode(tile, region)) return status;
+    const bool right_follows = i + 1 < first + count && (i + 1) % tiles.columns != 0;
+    if (l3_status status = decoder.decode(tile, region, right_follows)) return status;
   }
   return L3_OK;
 }

@@ -163,8 +163,7 @@ void store_tile(const Planes<Sample> &planes, uint32_t channels, uint32_t transf
   }
 }
 
-inline void copy_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows,
-                      bool /*bypass_cache*/) {
+inline void copy_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows) {
   for (uint32_t y = 0; y < rows; y++) std::memcpy(out + y * out_stride, in + y * in_stride, row_size);
 }
 

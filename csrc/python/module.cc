@@ -153,8 +153,26 @@ py::dict metadata(const py::object &data) {
       PyErr_Clear();
       throw Failure(L3_ERROR_CORRUPT, "a metadata key is not UTF-8");
     }
+    if (entries.contains(key)) throw Failure(L3_ERROR_CORRUPT, "a metadata key that repeats");
     entries[key] = py::bytes(static_cast<const char *>(entry.value), entry.value_size);
   }
+}
+
+// An array at a cache line: numpy's own large arrays are aligned to 16 bytes, and whole lines are quicker to write.
+py::array new_image(const py::dtype &dtype, const Shape &shape) {
+  constexpr size_t line = 64;
+  size_t size = dtype.itemsize();
+  for (py::ssize_t extent : shape) size *= size_t(extent);
+  py::array memory(py::dtype::of<uint8_t>(), size + line - 1);
+  auto *start = static_cast<uint8_t *>(memory.mutable_data());
+  return py::array(dtype, shape, start + (-reinterpret_cast<uintptr_t>(start)) % line, memory);
+}
+
+// Whether an output is large enough for writing past the cache to pay, although the caller may read it next. Measured on a Zen 4: decoded
+// pixels gain from some MB on, stored ones, which come faster, only beyond the last-level cache.
+bool bypasses_cache(const l3_info &info, const l3_rect &rect) {
+  const uint64_t size = uint64_t(rect.width) * rect.height * info.channels * (info.bits / 8);
+  return size >= (info.profile == L3_PROFILE_RAW ? uint64_t{16} << 20 : uint64_t{4} << 20);
 }
 
 py::array decode(const py::object &data, const std::optional<py::array> &out, const std::optional<Roi> &roi, bool verify) {
@@ -166,11 +184,12 @@ py::array decode(const py::object &data, const std::optional<py::array> &out, co
   const py::dtype dtype = sample_dtype(info.bits);
   const Shape shape = array_shape(info, rect.height, rect.width);
   if (out) check_output(*out, dtype, shape);
-  py::array pixels = out ? *out : py::array(dtype, shape);
+  py::array pixels = out ? *out : new_image(dtype, shape);
 
   l3_output output{};
   output.data = pixels.mutable_data();
   output.row_stride = row_stride(pixels).value();
+  output.bypass_cache = bypasses_cache(info, rect);
   const uint32_t options = verify ? L3_VERIFY : 0;
   l3_error error{};
   l3_status status;
