@@ -5,19 +5,21 @@
 #include <cstdint>
 #include <cstring>
 
+#include "host_device.h"
+
 namespace l3 {
 
 static_assert(std::endian::native == std::endian::little, "the codec reads and writes its integers in host order");
 
 template <typename T>
-inline T load(const uint8_t *bytes) {
+L3_HOST_DEVICE T load(const uint8_t *bytes) {
   T value;
   std::memcpy(&value, bytes, sizeof value);
   return value;
 }
 
 template <typename T>
-inline void store(uint8_t *bytes, T value) {
+L3_HOST_DEVICE void store(uint8_t *bytes, T value) {
   std::memcpy(bytes, &value, sizeof value);
 }
 

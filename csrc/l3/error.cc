@@ -29,6 +29,7 @@ extern "C" const char *l3_status_text(l3_status status) {
     case L3_ERROR_CORRUPT: return "corrupt";
     case L3_ERROR_CHECKSUM: return "checksum";
     case L3_ERROR_CAPACITY: return "capacity";
+    case L3_ERROR_DEVICE: return "device";
   }
   return "unknown";
 }

@@ -65,7 +65,7 @@ struct FastTile {
 constexpr uint64_t low_bits(uint32_t count) { return count >= 64 ? ~uint64_t(0) : (uint64_t(1) << count) - 1; }
 
 // Reads a bitmap of `units` bits; null if bits past them are set.
-inline const char *read_unit_bitmap(const uint8_t *bytes, uint32_t units, uint64_t *bitmap) {
+L3_HOST_DEVICE const char *read_unit_bitmap(const uint8_t *bytes, uint32_t units, uint64_t *bitmap) {
   *bitmap = 0;
   std::memcpy(bitmap, bytes, (units + 7) / 8);
   return *bitmap & ~low_bits(units) ? "the unit bitmap has bits past the last unit" : nullptr;
@@ -73,7 +73,7 @@ inline const char *read_unit_bitmap(const uint8_t *bytes, uint32_t units, uint64
 
 // Reads and validates the stream's heads and the parts of each body that its head describes, but not what the octets say. Returns null, or
 // what is wrong.
-inline const char *parse_fast_tile(const uint8_t *stream, uint32_t size, uint32_t channels, uint32_t bits, TileShape shape, FastTile *tile) {
+L3_HOST_DEVICE const char *parse_fast_tile(const uint8_t *stream, uint32_t size, uint32_t channels, uint32_t bits, TileShape shape, FastTile *tile) {
   const uint32_t head_size = channel_head_size(bits);
   uint32_t position = 1 + channels * head_size;
   if (size < position) return "too short for its heads";
@@ -111,7 +111,7 @@ inline const char *parse_fast_tile(const uint8_t *stream, uint32_t size, uint32_
       if (const char *problem = read_unit_bitmap(stream + channel.palette + fixed, shape.units(), &channel.units)) return problem;
     fixed += bitmap_size;
     channel.indices = channel.palette + fixed;
-    fixed += uint32_t(__builtin_popcountll(channel.units)) * channel.index_bits;
+    fixed += popcount(channel.units) * channel.index_bits;
     if (fixed > count) return "a body too short for its index words";
     channel.payload = channel.palette + fixed;
   }

@@ -10,11 +10,11 @@ namespace l3 {
 struct TileShape {
   uint32_t width, height;  // 1..L3_TILE
 
-  uint32_t pixels() const { return width * height; }
-  uint32_t row_pairs() const { return (height + 1) / 2; }
-  uint32_t groups() const { return (width + 3) / 4; }         // in a row pair
-  uint32_t units_per_row_pair() const { return (width + 31) / 32; }
-  uint32_t units() const { return units_per_row_pair() * row_pairs(); }
+  constexpr uint32_t pixels() const { return width * height; }
+  constexpr uint32_t row_pairs() const { return (height + 1) / 2; }
+  constexpr uint32_t groups() const { return (width + 3) / 4; }         // in a row pair
+  constexpr uint32_t units_per_row_pair() const { return (width + 31) / 32; }
+  constexpr uint32_t units() const { return units_per_row_pair() * row_pairs(); }
 };
 
 inline uint32_t sample_size(const l3_info &info) { return info.bits / 8; }

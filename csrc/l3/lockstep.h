@@ -14,12 +14,12 @@ class ChannelDecoder {
   static_assert(Lanes::kCount * 4 == L3_TILE);
 
  public:
-  ChannelDecoder(const uint8_t *stream, const FastChannel &channel, TileShape shape) : stream_(stream), channel_(channel), shape_(shape) {
+  L3_DEVICE ChannelDecoder(const uint8_t *stream, const FastChannel &channel, TileShape shape) : stream_(stream), channel_(channel), shape_(shape) {
     for (Number &sample : above_) sample = channel.first;
   }
 
   // Decodes the channel into `plane`; returns the position after the last octet.
-  uint32_t decode(Sample *plane) {
+  L3_DEVICE uint32_t decode(Sample *plane) {
     uint32_t payload = channel_.payload;
     for (uint32_t pair = 0; pair < shape_.row_pairs(); pair++) {
       Number residuals[kGroup];
@@ -34,18 +34,18 @@ class ChannelDecoder {
 
  private:
   // `width` (at most 8) bits at each lane's own bit position from a byte position.
-  Number read_bits(const Number &byte, const Number &bit, const Number &width) const {
+  L3_DEVICE Number read_bits(const Number &byte, const Number &bit, const Number &width) const {
     const Number two_bytes = Lanes::load_16(stream_, byte + (bit >> 3));
     return (two_bytes >> (bit & 7)) & ((Number(1) << width) - 1);
   }
 
   // The codes of a row pair's groups; 0 for groups that are absent or outside the tile.
-  Number codes_of(uint32_t pair) const {
+  L3_DEVICE Number codes_of(uint32_t pair) const {
     const Number lane = Lanes::index(), right_unit = Number(7) < lane;
     const uint32_t units_per_pair = shape_.units_per_row_pair(), first_unit = pair * units_per_pair;
     const uint32_t present[2] = {uint32_t(channel_.units >> first_unit & 1),
                                  units_per_pair == 2 ? uint32_t(channel_.units >> (first_unit + 1) & 1) : 0};
-    const uint32_t words_before = uint32_t(__builtin_popcountll(channel_.units & low_bits(first_unit)));
+    const uint32_t words_before = popcount(channel_.units & low_bits(first_unit));
     const Number word = right_unit * present[0] + words_before;  // in the channel
     const Number index = read_bits(word * channel_.index_bits + channel_.indices, (lane & 7) * channel_.index_bits, channel_.index_bits);
     Number code = index;
@@ -56,7 +56,7 @@ class ChannelDecoder {
   }
 
   // Unpacks the octets of a row pair; returns their bytes.
-  uint32_t unpack_groups(uint32_t pair, uint32_t payload, Number residuals[kGroup]) const {
+  L3_DEVICE uint32_t unpack_groups(uint32_t pair, uint32_t payload, Number residuals[kGroup]) const {
     const Number code = codes_of(pair), width = (code + 1) >> 1;
     const Number even = (code & 1) == 0;
     const Number minimum = Lanes::select(code == 0, 0, even - ((Number(1) << width) >> 1));
@@ -70,10 +70,10 @@ class ChannelDecoder {
     return Lanes::broadcast(octet_end, Lanes::kCount - 1);
   }
 
-  Number average(const Number &a, const Number &b) const { return (a + b + 1) >> 1; }
+  L3_DEVICE Number average(const Number &a, const Number &b) const { return (a + b + 1) >> 1; }
 
   // Turns four residuals a lane into samples, from the row above in above_, where the new row takes its place.
-  void reconstruct_row(Number row[4], bool first_row) {
+  L3_DEVICE void reconstruct_row(Number row[4], bool first_row) {
     if (first_row || sums_along_row(channel_.predictor)) {
       for (uint32_t k = 1; k < 4; k++) row[k] = row[k] + row[k - 1];
       const Number before = Lanes::prefix_sum(row[3]) - row[3];
@@ -103,7 +103,7 @@ class ChannelDecoder {
 
 // As Kernels::decode_channel_8 and _16.
 template <typename Lanes, typename Sample>
-uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileShape shape, Sample *plane) {
+L3_DEVICE uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileShape shape, Sample *plane) {
   return ChannelDecoder<Lanes, Sample>(stream, channel, shape).decode(plane);
 }
 

@@ -36,7 +36,8 @@ typedef enum l3_status {
   L3_ERROR_TRUNCATED = 5,   /* the file ends early */
   L3_ERROR_CORRUPT = 6,     /* the bytes contradict each other */
   L3_ERROR_CHECKSUM = 7,    /* a CRC-32C does not match */
-  L3_ERROR_CAPACITY = 8     /* the output buffer is too small */
+  L3_ERROR_CAPACITY = 8,    /* the output buffer is too small */
+  L3_ERROR_DEVICE = 9       /* a CUDA call failed */
 } l3_status;
 
 typedef struct l3_error {

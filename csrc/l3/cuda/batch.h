@@ -1,0 +1,68 @@
+// What a batch looks like to the kernels, and how the host lays it out. Plain C++: needs no CUDA, and is tested without.
+//
+// A batch is one buffer, gathered in pinned memory and copied to the device at once:
+//   BatchImage[images], BatchTile[tiles], uint32_t order[tiles], the streams of the tiles, kMaxOverread bytes of slack.
+#pragma once
+
+#include <vector>
+
+#include "l3/l3_cuda.h"
+
+namespace l3 {
+
+// Which kernel decodes a tile.
+enum class TileKind : uint32_t { kRaw, kFast8, kGeneral };
+constexpr uint32_t kTileKinds = 3;
+
+// An image as kernels see it.
+struct BatchImage {
+  uint8_t *out;         // device memory: the region's top left pixel
+  uint64_t row_stride;  // bytes
+  uint32_t width, height;                                  // of the image, pixels
+  uint32_t left, top, region_width, region_height;         // the region, pixels
+  uint32_t channels, bits, profile;
+  uint32_t color, sample;                                  // l3_color, l3_sample; native where no conversion is needed
+  uint32_t output_pixel_size;                              // bytes
+};
+
+struct BatchTile {
+  uint32_t stream;  // position in the buffer, a multiple of 4
+  uint32_t size;    // bytes
+  uint32_t image;
+  uint16_t x, y;    // in tiles
+};
+
+// Positions in the buffer, bytes.
+struct BatchLayout {
+  uint32_t images, tiles, order, streams, end;  // end includes the slack
+  uint32_t tile_count;
+  uint32_t kind_begin[kTileKinds + 1];          // in `order`: where each kind's tiles start; set by finish()
+};
+
+// Lays out one batch after the other; its memory is reused.
+class BatchPlan {
+ public:
+  // Computes the layout. Fails where a region is not inside its image, an output is unusable, or the batch exceeds 4 GiB; *failed is the image.
+  l3_status plan(const l3_cuda_image *images, size_t count, size_t *failed, l3_error *error);
+
+  // Copies image `i`'s tile streams to `buffer` (of layout().end bytes), validates them and writes its descriptors. Calls for different images
+  // may run concurrently.
+  l3_status gather(size_t i, bool verify, uint8_t *buffer, l3_error *error);
+
+  // After all images are gathered: sorts the tiles by kind into `order`.
+  void finish(uint8_t *buffer);
+
+  const BatchLayout &layout() const { return layout_; }
+
+ private:
+  struct ImagePlan {
+    uint32_t first_tile, tile_count;  // in the batch
+    uint32_t stream;                  // position of its first stream
+  };
+  const l3_cuda_image *images_ = nullptr;
+  std::vector<ImagePlan> image_plans_;
+  std::vector<TileKind> kinds_;  // of each tile
+  BatchLayout layout_{};
+};
+
+}  // namespace l3

@@ -1,0 +1,172 @@
+// The batch decoder: buffers, events and the order of things on the stream (l3_cuda.h).
+#include <algorithm>
+#include <new>
+
+#include "../error.h"
+#include "batch.h"
+#include "fast8_kernel.h"
+#include "general_kernel.h"
+
+namespace l3 {
+namespace {
+
+l3_status device_failure(l3_error *error, cudaError_t code, const char *action) {
+  return fail(error, L3_ERROR_DEVICE, "%s failed: %s", action, cudaGetErrorString(code));
+}
+
+// One of the two places a batch can be in: pinned memory where the host gathers it, and device memory where kernels read it.
+class Staging {
+ public:
+  Staging() = default;
+  Staging(const Staging &) = delete;
+  Staging &operator=(const Staging &) = delete;
+
+  ~Staging() {
+    if (decoded_) cudaEventSynchronize(decoded_);
+    release();
+    if (copied_) cudaEventDestroy(copied_);
+    if (decoded_) cudaEventDestroy(decoded_);
+  }
+
+  cudaError_t create() {
+    if (cudaError_t code = cudaEventCreateWithFlags(&copied_, cudaEventDisableTiming)) return code;
+    return cudaEventCreateWithFlags(&decoded_, cudaEventDisableTiming);
+  }
+
+  // Waits until the host may write to host(), and makes room.
+  cudaError_t prepare(size_t size) {
+    if (size <= capacity_) return cudaEventSynchronize(copied_);
+    if (cudaError_t code = cudaEventSynchronize(decoded_)) return code;
+    release();
+    const size_t capacity = size + size / 4;  // batches vary; grow seldom
+    if (cudaError_t code = cudaHostAlloc(reinterpret_cast<void **>(&host_), capacity, cudaHostAllocWriteCombined | cudaHostAllocPortable))
+      return code;
+    if (cudaError_t code = cudaMalloc(reinterpret_cast<void **>(&device_), capacity)) return code;
+    capacity_ = capacity;
+    return cudaSuccess;
+  }
+
+  // Enqueues the copy of the first `size` bytes. Kernels of an earlier batch may be reading the device's side on another stream.
+  cudaError_t copy(size_t size, cudaStream_t stream) {
+    if (cudaError_t code = cudaStreamWaitEvent(stream, decoded_, 0)) return code;
+    if (cudaError_t code = cudaMemcpyAsync(device_, host_, size, cudaMemcpyHostToDevice, stream)) return code;
+    return cudaEventRecord(copied_, stream);
+  }
+
+  cudaError_t mark_decoded(cudaStream_t stream) { return cudaEventRecord(decoded_, stream); }
+
+  uint8_t *host() const { return host_; }
+  const uint8_t *device() const { return device_; }
+
+ private:
+  void release() {
+    cudaFreeHost(host_);
+    cudaFree(device_);
+    host_ = device_ = nullptr;
+    capacity_ = 0;
+  }
+
+  uint8_t *host_ = nullptr, *device_ = nullptr;
+  size_t capacity_ = 0;
+  cudaEvent_t copied_ = nullptr, decoded_ = nullptr;
+};
+
+void one_after_the_other(void *, size_t count, void (*body)(void *, size_t), void *argument) {
+  for (size_t i = 0; i < count; i++) body(argument, i);
+}
+
+}  // namespace
+}  // namespace l3
+
+using namespace l3;
+
+struct l3_cuda_decoder {
+  l3_status create(l3_error *error) {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
+      return fail(error, L3_ERROR_UNSUPPORTED, "there is no CUDA device, or its driver is too old for this build");
+    for (Staging &staging : stagings_)
+      if (cudaError_t code = staging.create()) return device_failure(error, code, "creating an event");
+    return L3_OK;
+  }
+
+  l3_status decode(const l3_cuda_image *images, size_t count, const l3_cuda_options &options, cudaStream_t stream, size_t *failed,
+                   l3_error *error) {
+    *failed = count;
+    if (count == 0) return L3_OK;
+    if (l3_status status = plan_.plan(images, count, failed, error)) return status;
+    Staging &staging = stagings_[next_];
+    if (cudaError_t code = staging.prepare(plan_.layout().end)) return device_failure(error, code, "allocating memory for a batch");
+    if (l3_status status = gather(count, options, staging.host(), failed, error)) return status;
+    next_ = 1 - next_;
+    if (cudaError_t code = staging.copy(plan_.layout().end, stream)) return device_failure(error, code, "copying a batch to the device");
+    const cudaError_t launched = launch(staging.device(), stream);
+    const cudaError_t marked = staging.mark_decoded(stream);
+    if (launched) return device_failure(error, launched, "launching a kernel");
+    if (marked) return device_failure(error, marked, "recording an event");
+    return L3_OK;
+  }
+
+ private:
+  struct GatherJob {
+    BatchPlan &plan;
+    bool verify;
+    uint8_t *buffer;
+    std::vector<l3_error> &errors;
+  };
+
+  l3_status gather(size_t count, const l3_cuda_options &options, uint8_t *buffer, size_t *failed, l3_error *error) {
+    errors_.assign(count, l3_error{});
+    GatherJob job{plan_, options.verify != 0, buffer, errors_};
+    const auto body = [](void *argument, size_t i) {
+      GatherJob &job = *static_cast<GatherJob *>(argument);
+      job.plan.gather(i, job.verify, job.buffer, &job.errors[i]);
+    };
+    const l3_parallel_for parallel = options.parallel ? options.parallel : one_after_the_other;
+    parallel(options.parallel_context, count, body, &job);
+    const auto broken = std::find_if(errors_.begin(), errors_.end(), [](const l3_error &e) { return e.status != L3_OK; });
+    if (broken != errors_.end()) {
+      *failed = size_t(broken - errors_.begin());
+      if (error) *error = *broken;
+      return broken->status;
+    }
+    plan_.finish(buffer);
+    return L3_OK;
+  }
+
+  cudaError_t launch(const uint8_t *buffer, cudaStream_t stream) {
+    const BatchLayout &layout = plan_.layout();
+    for (uint32_t kind = 0; kind < kTileKinds; kind++) {
+      const uint32_t first = layout.kind_begin[kind], tiles = layout.kind_begin[kind + 1] - first;
+      if (tiles == 0) continue;
+      const uint32_t channels = fast8_channels(TileKind(kind));
+      const cudaError_t code = channels ? launch_fast8(channels, buffer, layout, first, tiles, stream)
+                                        : launch_general(buffer, layout, first, tiles, stream);
+      if (code) return code;
+    }
+    return cudaSuccess;
+  }
+
+  Staging stagings_[2];
+  uint32_t next_ = 0;
+  BatchPlan plan_;
+  std::vector<l3_error> errors_;
+};
+
+extern "C" l3_status l3_cuda_create(l3_cuda_decoder **decoder, l3_error *error) {
+  *decoder = new (std::nothrow) l3_cuda_decoder;
+  if (!*decoder) return fail(error, L3_ERROR_DEVICE, "out of memory");
+  const l3_status status = (*decoder)->create(error);
+  if (status) {
+    delete *decoder;
+    *decoder = nullptr;
+  }
+  return status;
+}
+
+extern "C" void l3_cuda_destroy(l3_cuda_decoder *decoder) { delete decoder; }
+
+extern "C" l3_status l3_cuda_decode(l3_cuda_decoder *decoder, const l3_cuda_image *images, size_t count, const l3_cuda_options *options,
+                                    l3_cuda_stream stream, size_t *failed, l3_error *error) {
+  return decoder->decode(images, count, options ? *options : l3_cuda_options{}, stream, failed, error);
+}

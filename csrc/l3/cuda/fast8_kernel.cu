@@ -1,0 +1,44 @@
+// Launching the kernel for `fast` tiles of 8-bit images.
+#include "fast8_kernel.h"
+#include "fast8_tile.h"
+#include "warp_lanes.h"
+
+namespace l3 {
+namespace {
+
+constexpr uint32_t kThreads = 128, kTeams = kThreads / WarpLanes::kCount;  // in a block
+
+// Decodes the `count` tiles that `order` names, a team each.
+template <uint32_t channels>
+__global__ void __launch_bounds__(kThreads, channels == 4 ? 4 : 1) decode_fast8(const uint8_t *buffer, BatchLayout layout, uint32_t first, uint32_t count) {
+  __shared__ CodeTable8 table;
+  __shared__ Fast8Shared<channels> shared[kTeams];
+  if (threadIdx.x < 16) fill_code_table_entry(threadIdx.x, table.words[threadIdx.x]);
+  __syncthreads();
+  const uint32_t team = threadIdx.x / WarpLanes::kCount, position = blockIdx.x * kTeams + team;
+  const bool active = position < count;
+  const uint32_t *order = reinterpret_cast<const uint32_t *>(buffer + layout.order) + first;
+  const BatchTile &tile = reinterpret_cast<const BatchTile *>(buffer + layout.tiles)[order[active ? position : count - 1]];
+  const BatchImage &image = reinterpret_cast<const BatchImage *>(buffer + layout.images)[tile.image];
+  Fast8Tile<WarpLanes, channels>().decode(buffer, image, tile, active, table, shared[team]);
+}
+
+template <uint32_t channels>
+cudaError_t launch(const uint8_t *buffer, const BatchLayout &layout, uint32_t first, uint32_t count, cudaStream_t stream) {
+  decode_fast8<channels><<<(count + kTeams - 1) / kTeams, kThreads, 0, stream>>>(buffer, layout, first, count);
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+cudaError_t launch_fast8(uint32_t channels, const uint8_t *buffer, const BatchLayout &layout, uint32_t first, uint32_t count,
+                         cudaStream_t stream) {
+  switch (channels) {
+    case 1: return launch<1>(buffer, layout, first, count, stream);
+    case 2: return launch<2>(buffer, layout, first, count, stream);
+    case 3: return launch<3>(buffer, layout, first, count, stream);
+    default: return launch<4>(buffer, layout, first, count, stream);
+  }
+}
+
+}  // namespace l3

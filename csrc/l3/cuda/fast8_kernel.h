@@ -1,0 +1,15 @@
+// The kernel for `fast` tiles of 8-bit images without conversion.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "batch.h"
+
+namespace l3 {
+
+// Enqueues the decoding of tiles order[first] to order[first + count - 1], all of images with `channels` channels; count is not 0. `buffer` is
+// the batch in device memory.
+cudaError_t launch_fast8(uint32_t channels, const uint8_t *buffer, const BatchLayout &layout, uint32_t first, uint32_t count,
+                         cudaStream_t stream);
+
+}  // namespace l3

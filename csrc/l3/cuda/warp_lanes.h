@@ -1,0 +1,71 @@
+// Lanes on a GPU: a team is half a warp. The interface and its meaning are those of HostLanes in lanes.h.
+//
+// Both teams of a warp take part in every operation, so control flow must be the same for both.
+#pragma once
+
+#include "../host_device.h"
+
+namespace l3 {
+
+struct WarpLanes {
+  static constexpr uint32_t kCount = 16;
+  static constexpr uint32_t kAll = 0xFFFFFFFF;
+  using Number = uint32_t;
+
+  static L3_DEVICE Number index() { return threadIdx.x % kCount; }
+  static L3_DEVICE Number select(Number condition, Number if_true, Number if_false) { return condition ? if_true : if_false; }
+  static L3_DEVICE Number from_left(Number a) { return __shfl_up_sync(kAll, a, 1, kCount); }
+  static L3_DEVICE Number from_right(Number a) { return __shfl_down_sync(kAll, a, 1, kCount); }
+  static L3_DEVICE Number broadcast(Number a, uint32_t lane) { return __shfl_sync(kAll, a, int(lane), kCount); }
+  static L3_DEVICE bool any(Number condition) { return __any_sync(kAll, condition); }
+  static L3_DEVICE void sync() { __syncwarp(); }
+
+  static L3_DEVICE Number prefix_sum(Number a) {
+    // The shuffle's predicate says whether its source lane is in the team, which spares a comparison a step.
+    asm("{ .reg .pred p; .reg .u32 q;"
+        "shfl.sync.up.b32 q|p, %0, 1, 0x1000, -1; @p add.u32 %0, %0, q;"
+        "shfl.sync.up.b32 q|p, %0, 2, 0x1000, -1; @p add.u32 %0, %0, q;"
+        "shfl.sync.up.b32 q|p, %0, 4, 0x1000, -1; @p add.u32 %0, %0, q;"
+        "shfl.sync.up.b32 q|p, %0, 8, 0x1000, -1; @p add.u32 %0, %0, q; }"
+        : "+r"(a));
+    return a;
+  }
+
+  static L3_DEVICE Number permute_bytes(Number a, Number b, Number selector) { return __byte_perm(a, b, selector); }
+  static L3_DEVICE Number funnel_shift(Number low, Number high, Number shift) { return __funnelshift_r(low, high, shift); }
+  static L3_DEVICE Number funnel_shift_clamped(Number low, Number high, Number shift) { return __funnelshift_rc(low, high, shift); }
+  static L3_DEVICE Number add_bytes(Number a, Number sum) { return __dp4a(a, 0x01010101u, sum); }
+  static L3_DEVICE Number divide_small(Number a, uint32_t b) { return a / b; }
+  static L3_DEVICE Number count_bits(Number a) { return uint32_t(__popc(a)); }
+
+  static L3_DEVICE Number load_16(const uint8_t *bytes, Number position) { return bytes[position] | uint32_t(bytes[position + 1]) << 8; }
+
+  template <uint32_t count>
+  static L3_DEVICE void load_words(const uint8_t *bytes, Number position, Number (&words)[count]) {
+    if constexpr (count == 4) {
+      const uint4 loaded = *reinterpret_cast<const uint4 *>(bytes + position);
+      words[0] = loaded.x, words[1] = loaded.y, words[2] = loaded.z, words[3] = loaded.w;
+    } else {
+      L3_UNROLL
+      for (uint32_t k = 0; k < count; k++) words[k] = *reinterpret_cast<const uint32_t *>(bytes + position + 4 * k);
+    }
+  }
+
+  template <uint32_t count>
+  static L3_DEVICE void store_words(uint8_t *bytes, Number position, const Number (&words)[count], Number condition = 1) {
+    if (!condition) return;
+    if constexpr (count == 4) {
+      *reinterpret_cast<uint4 *>(bytes + position) = make_uint4(words[0], words[1], words[2], words[3]);
+    } else {
+      L3_UNROLL
+      for (uint32_t k = 0; k < count; k++) *reinterpret_cast<uint32_t *>(bytes + position + 4 * k) = words[k];
+    }
+  }
+
+  template <typename Sample>
+  static L3_DEVICE void store(Sample *samples, Number position, Number value, Number condition = 1) {
+    if (condition) samples[position] = Sample(value);
+  }
+};
+
+}  // namespace l3

@@ -1,0 +1,51 @@
+/* Decoding batches of L3 images on a CUDA device: one copy and one launch per kind of tile for a whole batch.
+ *
+ * Headers, tables and the structure of every tile are validated on the host, before anything is launched; what only decoding can reveal (a tile
+ * whose fields are damaged but consistent in size) yields wrong pixels, never an access outside the buffers. Tile checksums, where files have
+ * them and L3_VERIFY is set, are checked on the host while the bytes are gathered.
+ */
+#ifndef L3_L3_CUDA_H_
+#define L3_L3_CUDA_H_
+
+#include "l3/l3.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct CUstream_st *l3_cuda_stream; /* the same type as cudaStream_t */
+
+typedef struct l3_cuda_image {
+  l3_stream stream; /* from l3_open; its bytes are read during the call only */
+  l3_rect region;   /* inside the image; the whole image is {0, 0, width, height} */
+  l3_output output; /* data is device memory; row_stride and data need only be aligned to a sample; bypass_cache is ignored */
+} l3_cuda_image;
+
+/* Calls body(argument, i) for i in 0..count-1, in any order, possibly from several threads, and returns when all are done. */
+typedef void (*l3_parallel_for)(void *context, size_t count, void (*body)(void *argument, size_t index), void *argument);
+
+typedef struct l3_cuda_options {
+  uint32_t verify;            /* 1: check the checksums of the tiles that are decoded */
+  l3_parallel_for parallel;   /* gathers the images' bytes; NULL: one after the other on the calling thread */
+  void *parallel_context;
+} l3_cuda_options;
+
+typedef struct l3_cuda_decoder l3_cuda_decoder;
+
+/* A decoder for the current device. It owns two pinned and two device buffers that grow with the largest batch seen and are used in turn, so
+ * that a batch can be gathered while the one before is being copied; nothing is allocated in steady state. A decoder serves one thread at a
+ * time. L3_ERROR_UNSUPPORTED: there is no usable device. */
+l3_status l3_cuda_create(l3_cuda_decoder **decoder, l3_error *error);
+
+/* Waits for the decoder's work and releases it. NULL is allowed. */
+void l3_cuda_destroy(l3_cuda_decoder *decoder);
+
+/* Enqueues the decoding of `count` images on `stream` and returns without waiting for it. On failure nothing was enqueued, and *failed is the
+ * number of the image at fault, or `count` if none is. */
+l3_status l3_cuda_decode(l3_cuda_decoder *decoder, const l3_cuda_image *images, size_t count, const l3_cuda_options *options,
+                         l3_cuda_stream stream, size_t *failed, l3_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* L3_L3_CUDA_H_ */
