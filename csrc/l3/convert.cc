@@ -4,25 +4,18 @@
 
 #include <cassert>
 #include <cstring>
-#include <limits>
 #include <type_traits>
+
+#include "convert_pixel.h"
 
 namespace l3 {
 namespace {
 
 // ---- Step 1: color, at the file's depth ----
 
-// Luma with the weights and the rounding of libpng, which decodes gray for DALI: 8 bits truncate, 16 bits round.
-template <typename T>
-T luma(uint32_t r, uint32_t g, uint32_t b) {
-  constexpr uint32_t rounding = sizeof(T) == 1 ? 0 : 1 << 14;
-  return static_cast<T>((9797 * r + 19234 * g + 3737 * b + rounding) >> 15);
-}
-
 template <typename T, uint32_t Channels>
 void rearrange(const T *in, uint32_t width, l3_color color, T *out) {
-  // Gray images, with or without alpha, are read as R = G = B.
-  constexpr uint32_t r = 0, g = Channels < 3 ? 0 : 1, b = Channels < 3 ? 0 : 2;
+  constexpr uint32_t r = channel_as_rgb(0, Channels), g = channel_as_rgb(1, Channels), b = channel_as_rgb(2, Channels);
   switch (color) {
     case L3_COLOR_NATIVE:
       std::memcpy(out, in, width * Channels * sizeof(T));
@@ -62,53 +55,19 @@ void rearrange(const T *in, uint32_t width, uint32_t channels, l3_color color, T
 
 // ---- Step 2: samples ----
 
-// The value that stands for full intensity.
-template <typename T>
-constexpr float full_scale() {
-  return std::is_floating_point_v<T> ? 1.0f : static_cast<float>(std::numeric_limits<T>::max());
-}
-
-// Rounds a value >= 0 to the nearest, halves up, and saturates. Float in, like DALI, whose results this must repeat; the sum is exact in
-// double where the output has more digits than a float.
-template <typename Out>
-Out round_to(float value) {
-  if constexpr (std::is_floating_point_v<Out>) {
-    return value;
-  } else if constexpr (sizeof(Out) < 4) {
-    const auto rounded = static_cast<int32_t>(value + 0.5f);
-    return static_cast<Out>(rounded < std::numeric_limits<Out>::max() ? rounded : std::numeric_limits<Out>::max());
-  } else {
-    const auto rounded = static_cast<int64_t>(static_cast<double>(value) + 0.5);
-    return static_cast<Out>(rounded < std::numeric_limits<Out>::max() ? rounded : std::numeric_limits<Out>::max());
-  }
-}
-
 template <typename Out, typename In>
 void scale(const In *in, uint32_t count, Out *out) {
   if constexpr (std::is_same_v<Out, In>) {
     std::memcpy(out, in, count * sizeof(In));
   } else {
-    constexpr float factor = full_scale<Out>() / full_scale<In>();
-    for (uint32_t i = 0; i < count; i++) out[i] = round_to<Out>(in[i] * factor);
+    for (uint32_t i = 0; i < count; i++) out[i] = scale_sample<Out>(in[i]);
   }
 }
 
-// ITU-R BT.601 with headroom (Y 16..235 of 255). Each sum is taken from left to right, as DALI takes it.
 template <typename Out, typename In>
 void rgb_to_ycbcr(const In *in, uint32_t width, Out *out) {
-  constexpr auto factor =
-      static_cast<float>(static_cast<double>(std::is_floating_point_v<Out> ? 1.0 : std::numeric_limits<Out>::max()) /
-                         std::numeric_limits<In>::max());
-  constexpr float bias = std::is_floating_point_v<Out> ? 1.0f : full_scale<Out>() + 1;  // 2^bits
-  constexpr float y[] = {0.25678823529f * factor, 0.50412941176f * factor, 0.09790588235f * factor};
-  constexpr float cb[] = {-0.14822289945f * factor, -0.29099278682f * factor, 0.43921568627f * factor};
-  constexpr float cr[] = {0.43921568627f * factor, -0.36778831435f * factor, -0.07142737192f * factor};
-  for (uint32_t x = 0; x < width; x++, in += 3, out += 3) {
-    const float r = in[0], g = in[1], b = in[2];
-    out[0] = round_to<Out>(y[0] * r + y[1] * g + y[2] * b + 0.0625f * bias);
-    out[1] = round_to<Out>(cb[0] * r + cb[1] * g + cb[2] * b + 0.5f * bias);
-    out[2] = round_to<Out>(cr[0] * r + cr[1] * g + cr[2] * b + 0.5f * bias);
-  }
+  for (uint32_t x = 0; x < width; x++, in += 3, out += 3)
+    for (uint32_t component = 0; component < 3; component++) out[component] = ycbcr_of_rgb<Out>(component, in[0], in[1], in[2]);
 }
 
 // ---- Rows ----

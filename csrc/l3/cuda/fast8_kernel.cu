@@ -8,9 +8,9 @@ namespace {
 
 constexpr uint32_t kThreads = 128, kTeams = kThreads / WarpLanes::kCount;  // in a block
 
-// Decodes the `count` tiles that `order` names, a team each.
+// Decodes the `count` tiles that `order` names from `first` on, a team each.
 template <uint32_t channels>
-__global__ void __launch_bounds__(kThreads, channels == 4 ? 4 : 1) decode_fast8(const uint8_t *buffer, BatchLayout layout, uint32_t first, uint32_t count) {
+L3_DEVICE void decode_tiles(const uint8_t *buffer, const BatchLayout &layout, uint32_t first, uint32_t count) {
   __shared__ CodeTable8 table;
   __shared__ Fast8Shared<channels> shared[kTeams];
   if (threadIdx.x < 16) fill_code_table_entry(threadIdx.x, table.words[threadIdx.x]);
@@ -21,6 +21,17 @@ __global__ void __launch_bounds__(kThreads, channels == 4 ? 4 : 1) decode_fast8(
   const BatchTile &tile = reinterpret_cast<const BatchTile *>(buffer + layout.tiles)[order[active ? position : count - 1]];
   const BatchImage &image = reinterpret_cast<const BatchImage *>(buffer + layout.images)[tile.image];
   Fast8Tile<WarpLanes, channels>().decode(buffer, image, tile, active, table, shared[team]);
+}
+
+template <uint32_t channels>
+__global__ void __launch_bounds__(kThreads) decode_fast8(const uint8_t *buffer, BatchLayout layout, uint32_t first, uint32_t count) {
+  decode_tiles<channels>(buffer, layout, first, count);
+}
+
+// Left to itself the compiler takes too few registers for four channels, and spills.
+template <>
+__global__ void __launch_bounds__(kThreads, 4) decode_fast8<4>(const uint8_t *buffer, BatchLayout layout, uint32_t first, uint32_t count) {
+  decode_tiles<4>(buffer, layout, first, count);
 }
 
 template <uint32_t channels>
