@@ -1,0 +1,186 @@
+// The kernel for `fast` tiles of 8-bit images, run in lock step on the CPU, against the CPU decoder.
+#include "cuda/fast8_tile.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "bytes.h"
+#include "fast_streams.h"
+#include "images.h"
+#include "kernels.h"
+#include "testing.h"
+
+using namespace l3;
+
+namespace {
+
+const CodeTable8 &code_table() {
+  static const CodeTable8 table = [] {
+    CodeTable8 filled;
+    for (uint32_t code = 0; code < 16; code++) fill_code_table_entry(code, filled.words[code]);
+    return filled;
+  }();
+  return table;
+}
+
+template <uint32_t channels>
+void decode_tile(const Bytes &buffer, const BatchImage &image, const BatchTile &tile, bool active) {
+  const auto shared = std::make_unique<Fast8Shared<channels>>();  // exactly its size, for the sanitizer
+  std::memset(shared.get(), 0xEE, sizeof *shared);
+  Fast8Tile<HostLanes, channels>().decode(buffer.data(), image, tile, active, code_table(), *shared);
+}
+
+void decode_tile(const Bytes &buffer, const BatchImage &image, const BatchTile &tile, bool active = true) {
+  switch (image.channels) {
+    case 1: return decode_tile<1>(buffer, image, tile, active);
+    case 2: return decode_tile<2>(buffer, image, tile, active);
+    case 3: return decode_tile<3>(buffer, image, tile, active);
+    default: return decode_tile<4>(buffer, image, tile, active);
+  }
+}
+
+// Memory for a region's rows with canaries around it, starting at any address.
+struct Target {
+  static constexpr size_t kMargin = 64;
+  static constexpr uint8_t kUntouched = 0xA5;
+  size_t row_stride, offset;
+  Bytes memory;
+
+  Target(uint32_t rows, size_t stride, size_t misalignment)
+      : row_stride(stride), memory(rows * stride + 3 * kMargin, kUntouched) {
+    offset = kMargin + (-reinterpret_cast<uintptr_t>(memory.data())) % kMargin + misalignment;
+  }
+  uint8_t *pixels() { return memory.data() + offset; }
+};
+
+BatchImage describe(const l3_info &info, const l3_rect &region, Target &target) {
+  BatchImage image{};
+  image.out = target.pixels();
+  image.row_stride = target.row_stride;
+  image.width = info.width;
+  image.height = info.height;
+  image.left = region.x;
+  image.top = region.y;
+  image.region_width = region.width;
+  image.region_height = region.height;
+  image.channels = info.channels;
+  image.bits = info.bits;
+  return image;
+}
+
+// The tile as a batch describes it, with the whole file for the buffer.
+BatchTile describe(const l3_stream &stream, const Bytes &buffer, uint32_t x, uint32_t y) {
+  const uint8_t *offsets = stream.offsets + 4 * size_t(y * stream.info.tiles_x + x);
+  const uint32_t start = load<uint32_t>(offsets);
+  BatchTile tile{};
+  tile.stream = uint32_t(stream.payload - buffer.data()) + start;
+  tile.size = load<uint32_t>(offsets + 4) - start;
+  tile.x = uint16_t(x);
+  tile.y = uint16_t(y);
+  return tile;
+}
+
+bool has_label_map(const Bytes &buffer, const l3_info &info, const BatchTile &tile) {
+  const TileShape shape{std::min<uint32_t>(L3_TILE, info.width - tile.x * L3_TILE), std::min<uint32_t>(L3_TILE, info.height - tile.y * L3_TILE)};
+  FastTile parsed;
+  CHECK(!parse_fast_tile(buffer.data() + tile.stream, tile.size, info.channels, 8, shape, &parsed));
+  return std::any_of(parsed.channels, parsed.channels + info.channels, [](const FastChannel &c) { return c.predictor == kLabelMap; });
+}
+
+l3_rect random_region(Random &random, uint32_t width, uint32_t height) {
+  if (random.below(2)) return {0, 0, width, height};
+  const uint32_t x = random.below(width), y = random.below(height);
+  return {x, y, random.between(1, width - x), random.between(1, height - y)};
+}
+
+}  // namespace
+
+TEST(kernel_decodes_what_the_cpu_decodes) {
+  Random random(1);
+  uint32_t tiles = 0;
+  for (uint32_t round = 0; round < 600; round++) {
+    const uint32_t channels = random.between(1, 4);
+    const bool whole_tiles = random.below(4) == 0;
+    const uint32_t width = whole_tiles ? 64 * random.between(1, 3) : random.between(1, 200), height = random.between(1, 150);
+    const Image source = make_image(random, width, height, channels, 8, kKinds[random.below(std::size(kKinds))]);
+    Bytes file = encode(source, encode_options(L3_PROFILE_FAST, random.between(1, 3)));
+    file.resize(file.size() + kMaxOverread);  // as a batch is padded
+    l3_stream stream;
+    CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
+
+    const l3_rect region = random_region(random, width, height);
+    const testing::Context context("%u x %u x %u, region %u x %u at (%u, %u)", width, height, channels, region.width, region.height, region.x, region.y);
+    // Rows and start at multiples of 16, of 4, or anywhere: each has its own way of storing.
+    const uint32_t alignment = 1u << 2 * random.below(3);
+    const size_t stride = (region.width * channels + random.below(40) + alignment - 1) / alignment * alignment;
+    Target target(region.height, stride, random.below(16 / alignment) * alignment);
+    const Bytes before = target.memory;
+    const BatchImage image = describe(stream.info, region, target);
+
+    const Bytes expected = crop(source, region);
+    for (uint32_t y = region.y / L3_TILE; y <= (region.y + region.height - 1) / L3_TILE; y++) {
+      for (uint32_t x = region.x / L3_TILE; x <= (region.x + region.width - 1) / L3_TILE; x++) {
+        const BatchTile tile = describe(stream, file, x, y);
+        if (has_label_map(file, stream.info, tile)) continue;  // another kernel's work
+        decode_tile(file, image, tile);
+        tiles++;
+        const l3_rect part = intersect(tile_rect(stream.info, y * stream.info.tiles_x + x), region);
+        for (uint32_t row = part.y - region.y; row < part.y - region.y + part.height; row++) {
+          const size_t begin = size_t(part.x - region.x) * channels, size = size_t(part.width) * channels;
+          uint8_t *decoded = target.pixels() + row * stride + begin;
+          CHECK(std::equal(decoded, decoded + size, expected.data() + row * region.width * channels + begin));
+          std::fill(decoded, decoded + size, Target::kUntouched);  // so that in the end nothing is left but what must not be touched
+        }
+      }
+    }
+    CHECK(target.memory == before);
+  }
+  CHECK(tiles > 500);
+}
+
+TEST(kernel_without_a_tile_of_its_own_stores_nothing) {
+  Random random(2);
+  const Image source = make_image(random, 64, 64, 3, 8, Kind::kSlope);
+  Bytes file = encode(source, encode_options(L3_PROFILE_FAST));
+  file.resize(file.size() + kMaxOverread);
+  l3_stream stream;
+  CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
+  Target target(64, 192, 0);
+  const Bytes before = target.memory;
+  decode_tile(file, describe(stream.info, {0, 0, 64, 64}, target), describe(stream, file, 0, 0), false);
+  CHECK(target.memory == before);
+}
+
+// Bodies that no encoder writes: every predictor, index width and bitmap, in tiles of every shape; and bodies that are not consumed exactly,
+// whose pixels may be any but which must not make the kernel leave its memory (the sanitized build sees to that).
+TEST(kernel_decodes_any_body_and_survives_any_other) {
+  Random random(3);
+  for (uint32_t round = 0; round < 4000; round++) {
+    const ChannelChoice choice{8, random.below(kPredictors), random.below(5), random.below(2) == 1, {random.between(1, 64), random.between(1, 64)}};
+    const bool damaged = random.below(4) == 0;
+    Bytes stream = random_stream(random, choice);
+    if (damaged) stream = with_random_body(random, choice, stream);
+    const testing::Context context("predictor %u, %u index bits, bitmap %d, %u x %u, damaged %d", choice.predictor, choice.index_bits,
+                                   choice.has_bitmap, choice.shape.width, choice.shape.height, damaged);
+    FastTile parsed;
+    CHECK(!parse_fast_tile(stream.data(), uint32_t(stream.size()), 1, 8, choice.shape, &parsed));
+
+    Bytes buffer = random.bytes(stream.size() + kMaxOverread);
+    std::copy(stream.begin(), stream.end(), buffer.begin());
+    const uint32_t width = choice.shape.width, height = choice.shape.height;
+    Target target(height, width, 0);
+    l3_info info{};
+    info.width = width;
+    info.height = height;
+    info.channels = 1;
+    info.bits = 8;
+    BatchTile tile{};
+    tile.size = uint32_t(stream.size());
+    decode_tile(buffer, describe(info, {0, 0, width, height}, target), tile);
+    if (damaged) continue;
+    Planes<uint8_t> planes;
+    CHECK_EQUAL(kPortableKernels.decode_channel_8(buffer.data(), parsed.channels[0], choice.shape, planes.plane[0]), parsed.channels[0].end);
+    for (uint32_t y = 0; y < height; y++)
+      CHECK(std::equal(planes.plane[0] + y * L3_TILE, planes.plane[0] + y * L3_TILE + width, target.pixels() + y * width));
+  }
+}
