@@ -1,19 +1,18 @@
 // Decoding: from a parsed stream to the caller's pixels, tile by tile.
-#include "bytes.h"
-#include "container.h"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "convert.h"
-#include "crc32c.h"
 #include "error.h"
 #include "kernels.h"
 #include "label_map.h"
 #include "paper.h"
 #include "prototype.h"
+#include "tiles.h"
 
 namespace l3 {
 namespace {
-
-constexpr uint32_t kMaxTileSize = kPlaneSize * L3_MAX_CHANNELS * 2;           // bytes of a decoded tile
-constexpr uint32_t kMaxTileStream = kMaxTileSize + L3_MAX_CHANNELS * 1024; // no valid stream is longer
 
 // All memory that decoding takes beyond its output; lives on the stack.
 struct Scratch {
@@ -34,20 +33,25 @@ struct Target {
   bool bypass_cache;  // only if pixels and rows start at cache lines
 };
 
-struct TileSource {
-  const uint8_t *data;
-  uint32_t size;
-};
-
 class TileDecoder {
  public:
   TileDecoder(const l3_stream &stream, const l3_output &output, uint32_t options, const Kernels &kernels, l3_error *error)
-      : stream_(stream), info_(stream.info), output_(output), options_(options), kernels_(kernels), error_(error) {
+      : stream_(stream), info_(stream.info), output_(output), kernels_(kernels), error_(error) {
+    verifies_ = (options & L3_VERIFY) || ((options & L3_VERIFY_UNLESS_STORED) && info_.profile != L3_PROFILE_RAW);
     native_output_ = !needs_conversion(info_.channels, info_.bits, output.color, output.sample);
     streams_ = native_output_ && output.bypass_cache && kernels.stream_rows;
     starts_at_lines_ = (reinterpret_cast<uintptr_t>(output.data) | output.row_stride) % kCacheLine == 0;
     output_pixel_size_ = l3_output_channels(&info_, output.color) * l3_output_sample_size(&info_, output.sample);
   }
+
+  // Non-temporal stores wait for no later store: without a fence, whoever learns that the pixels are there might not see them.
+  ~TileDecoder() {
+#if defined(__x86_64__)
+    if (streams_) _mm_sfence();
+#endif
+  }
+  TileDecoder(const TileDecoder &) = delete;
+  TileDecoder &operator=(const TileDecoder &) = delete;
 
   // Decodes the part of a tile that lies in `roi`. `right_follows`: the next tile to be decoded is the one to the right.
   l3_status decode(uint32_t tile, const l3_rect &roi, bool right_follows) {
@@ -79,23 +83,11 @@ class TileDecoder {
 
  private:
   l3_status corrupt(uint32_t tile, const char *problem) {
-    return fail(error_, L3_ERROR_CORRUPT, "tile %u (row %u, column %u): %s", tile, tile / info_.tiles_x, tile % info_.tiles_x, problem);
-  }
-
-  // The tile's stream, its checksum verified if asked for.
-  l3_status find_stream(uint32_t tile, TileSource *source) {
-    const uint32_t start = load<uint32_t>(stream_.offsets + 4 * size_t(tile));
-    *source = {stream_.payload + start, load<uint32_t>(stream_.offsets + 4 * size_t(tile) + 4) - start};
-    if (source->size > kMaxTileStream) return corrupt(tile, "longer than any tile can be");
-    if ((options_ & L3_VERIFY) && stream_.checksums &&
-        crc32c(source->data, source->size) != load<uint32_t>(stream_.checksums + 4 * size_t(tile)))
-      return fail(error_, L3_ERROR_CHECKSUM, "tile %u (row %u, column %u): the checksum does not match", tile, tile / info_.tiles_x,
-                  tile % info_.tiles_x);
-    return L3_OK;
+    return fail_tile(info_, tile, L3_ERROR_CORRUPT, problem, error_);
   }
 
   // Kernels read ahead; a stream too close to the end of the caller's bytes for that is decoded from a copy.
-  void make_readable_past_end(TileSource *source) {
+  void make_readable_past_end(TileStream *source) {
     if (size_t(stream_.data + stream_.size - source->data) - source->size >= kMaxOverread) return;
     std::memcpy(scratch_.stream, source->data, source->size);
     std::memset(scratch_.stream + source->size, 0, kMaxOverread);
@@ -108,11 +100,10 @@ class TileDecoder {
       if (target.pixels != scratch_.pixels) copy_to(scratch_.pixels, shape, target);
       return L3_OK;
     }
-    TileSource source;
-    if (l3_status status = find_stream(tile, &source)) return status;
+    TileStream source;
+    if (l3_status status = find_tile(stream_, tile, verifies_, &source, error_)) return status;
     if (info_.profile == L3_PROFILE_RAW) {
-      const uint32_t size = shape.pixels() * pixel_size(info_);
-      if (source.size != aligned4(size)) return corrupt(tile, "a stored tile of the wrong size");
+      if (const char *problem = check_raw_tile(info_, shape, source.size)) return corrupt(tile, problem);
       copy_to(source.data, shape, target);
       return L3_OK;
     }
@@ -130,7 +121,7 @@ class TileDecoder {
   }
 
   template <typename Sample, typename DecodeChannel, typename StoreTile>
-  l3_status decode_planes(uint32_t tile, const TileSource &source, TileShape shape, const Target &target, Planes<Sample> &planes,
+  l3_status decode_planes(uint32_t tile, const TileStream &source, TileShape shape, const Target &target, Planes<Sample> &planes,
                           DecodeChannel decode_channel, StoreTile store_tile) {
     uint32_t transform = kTransformNone;
     if (info_.profile == L3_PROFILE_PAPER) {
@@ -144,7 +135,7 @@ class TileDecoder {
         if (channel.predictor == kLabelMap) {
           if (const char *problem = decode_label_map(source.data, channel, shape, planes.plane[c])) return corrupt(tile, problem);
         } else if (decode_channel(source.data, channel, shape, planes.plane[c]) != channel.end) {
-          return corrupt(tile, "a body that is not consumed exactly");
+          return corrupt(tile, kBodyNotConsumed);
         }
       }
       transform = fast.transform;
@@ -156,9 +147,9 @@ class TileDecoder {
   const l3_stream &stream_;
   const l3_info &info_;
   const l3_output &output_;
-  const uint32_t options_;
   const Kernels &kernels_;
   l3_error *const error_;
+  bool verifies_;
   bool native_output_;    // no conversion
   bool streams_;          // writes past the cache
   bool starts_at_lines_;  // every row of the output starts at a cache line
@@ -168,23 +159,6 @@ class TileDecoder {
 };
 
 l3_rect region_of(const l3_stream &stream, const l3_rect *roi) { return roi ? *roi : l3_rect{0, 0, stream.info.width, stream.info.height}; }
-
-// The tiles that a rectangle touches.
-struct TileRange {
-  uint32_t x, y, columns, rows;
-};
-TileRange tiles_of(const l3_rect &rect) {
-  const uint32_t x = rect.x / L3_TILE, y = rect.y / L3_TILE;
-  return {x, y, (rect.x + rect.width - 1) / L3_TILE - x + 1, (rect.y + rect.height - 1) / L3_TILE - y + 1};
-}
-
-l3_status check_region(const l3_info &info, const l3_rect &rect, l3_error *error) {
-  if (!rect.width || !rect.height || rect.width > info.width || rect.height > info.height || rect.x > info.width - rect.width ||
-      rect.y > info.height - rect.height)
-    return fail(error, L3_ERROR_ARGUMENT, "the region of %u x %u pixels at (%u, %u) is not inside the image of %u x %u", rect.width,
-                rect.height, rect.x, rect.y, info.width, info.height);
-  return L3_OK;
-}
 
 }  // namespace
 }  // namespace l3
@@ -196,21 +170,17 @@ extern "C" uint32_t l3_output_channels(const l3_info *info, l3_color color) { re
 extern "C" uint32_t l3_output_sample_size(const l3_info *info, l3_sample sample) { return converted_sample_size(info->bits, sample); }
 
 extern "C" uint32_t l3_tile_count(const l3_stream *stream, const l3_rect *roi) {
-  const TileRange tiles = tiles_of(region_of(*stream, roi));
-  return tiles.columns * tiles.rows;
+  return tiles_of(region_of(*stream, roi)).count();
 }
 
 extern "C" l3_status l3_decode_tiles(const l3_stream *stream, const l3_rect *roi, const l3_output *output, uint32_t options, uint32_t first,
                                      uint32_t count, l3_error *error) {
   const l3_rect region = region_of(*stream, roi);
   if (l3_status status = check_region(stream->info, region, error)) return status;
-  const uint64_t row_size = uint64_t(region.width) * l3_output_channels(&stream->info, output->color) *
-                            l3_output_sample_size(&stream->info, output->sample);
-  if (!output->data || !row_size || output->row_stride < row_size)
-    return fail(error, L3_ERROR_ARGUMENT, "an output without memory, of unknown kind, or with rows closer than their size");
+  if (l3_status status = check_output(stream->info, region, *output, error)) return status;
   const TileRange tiles = tiles_of(region);
-  if (first > tiles.columns * tiles.rows || count > tiles.columns * tiles.rows - first)
-    return fail(error, L3_ERROR_ARGUMENT, "tiles %u to %u of %u", first, first + count, tiles.columns * tiles.rows);
+  if (first > tiles.count() || count > tiles.count() - first)
+    return fail(error, L3_ERROR_ARGUMENT, "tiles %u to %u of %u", first, first + count, tiles.count());
   const Kernels *kernels = active_kernels(error);
   if (!kernels) return L3_ERROR_UNSUPPORTED;
 

@@ -41,8 +41,8 @@ constexpr uint32_t palette_size(uint32_t index_bits, uint32_t bits) {
 
 constexpr uint32_t channel_head_size(uint32_t bits) { return 3 + bits / 8; }
 
-// How far past its stream's end a forged `fast` or `paper` tile can make a decoder read, the width of vector loads included: a full body of
-// octets, index words and row headers, none of which its byte count covers.
+// How far past its stream's end a forged tile can make a decoder read, the width of vector loads included: a full body of octets and index
+// words, none of which its byte count covers.
 constexpr uint32_t kMaxOverread = L3_TILE * L3_TILE * 2 + kMaxUnits * 5 + 1024;
 
 // One channel's body; positions are from the start of the tile's stream.

@@ -28,7 +28,22 @@ constexpr uint32_t max_labels_below(uint32_t size, uint32_t groups, uint32_t sam
   }
 }
 
-// Decodes a channel into `plane` (rows L3_TILE apart); every read is checked. Returns null, or what is wrong.
+// The parts of a channel's body; positions are from the start of the tile's stream.
+struct LabelMap {
+  uint32_t labels;       // how many
+  uint32_t first;        // place of the channel's first sample in the table of values
+  uint64_t units;        // bit i: unit i is present
+  uint32_t values;       // positions of: the table
+  uint32_t group_masks;  // the first group mask
+  uint32_t pixel_masks;  // the first pixel mask
+  uint32_t ranks;        // the string of ranks
+};
+
+// Reads and validates a channel's body: what it accepts decodes. Every read is checked. Returns null, or what is wrong.
+template <typename Sample>
+const char *parse_label_map(const uint8_t *stream, const FastChannel &channel, TileShape shape, LabelMap *map);
+
+// Parses a channel's body and decodes it into `plane` (rows L3_TILE apart). Every read is checked. Returns null, or what is wrong.
 template <typename Sample>
 const char *decode_label_map(const uint8_t *stream, const FastChannel &channel, TileShape shape, Sample *plane);
 
@@ -37,6 +52,8 @@ const char *decode_label_map(const uint8_t *stream, const FastChannel &channel, 
 template <typename Sample>
 uint32_t encode_label_map(const Sample *plane, uint32_t stride, TileShape shape, uint32_t max_labels, uint8_t *out, uint32_t capacity);
 
+extern template const char *parse_label_map<uint8_t>(const uint8_t *, const FastChannel &, TileShape, LabelMap *);
+extern template const char *parse_label_map<uint16_t>(const uint8_t *, const FastChannel &, TileShape, LabelMap *);
 extern template const char *decode_label_map(const uint8_t *, const FastChannel &, TileShape, uint8_t *);
 extern template const char *decode_label_map(const uint8_t *, const FastChannel &, TileShape, uint16_t *);
 extern template uint32_t encode_label_map(const uint8_t *, uint32_t, TileShape, uint32_t, uint8_t *, uint32_t);

@@ -53,6 +53,14 @@ struct HostLanes {
     return result;
   }
 
+  // A function of plain numbers, lane by lane.
+  template <typename Function, typename... Numbers>
+  static Number apply(Function function, const Numbers &...numbers) {
+    Number result;
+    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = function(numbers.lane[i]...);
+    return result;
+  }
+
   // The number of the lane before; the first lane keeps its own.
   static Number from_left(const Number &a) {
     Number result = a;

@@ -4,39 +4,54 @@
 #include <bit>
 
 #include "octet.h"
+#include "tiles.h"
 
 namespace l3 {
 
-template <typename Sample>
-const char *decode_paper_tile(const uint8_t *stream, uint32_t size, uint32_t channels, TileShape shape, Planes<Sample> *planes) {
-  constexpr uint32_t kRowHeader = 1 + sizeof(Sample);
+const char *parse_paper_tile(const uint8_t *stream, uint32_t size, uint32_t channels, uint32_t bits, TileShape shape, PaperTile *tile) {
+  const uint32_t row_header = paper_row_header_size(bits), octets = (shape.width + 7) / 8;
   if (size < 2 * channels) return "too short for its heads";
-  const uint8_t *body = stream + 2 * channels, *const end = stream + size;
+  uint32_t position = 2 * channels;
   for (uint32_t c = 0; c < channels; c++) {
     const uint32_t count = load<uint16_t>(stream + 2 * c);
-    if (count > size_t(end - body)) return "a body runs past the stream's end";
-    if (count < shape.height * kRowHeader) return "a body too short for its row headers";
-    const uint8_t *payload = body + shape.height * kRowHeader;
-    Sample *plane = planes->plane[channel_of_plane(c, channels)];
+    if (count > size - position) return "a body runs past the stream's end";
+    if (count < shape.height * row_header) return "a body too short for its row headers";
+    uint32_t body_size = shape.height * row_header;
+    tile->channels[c] = {position, position + body_size};
     for (uint32_t y = 0; y < shape.height; y++) {
-      const uint8_t *header = body + y * kRowHeader;
+      const uint32_t width = stream[position + y * row_header];
+      if (width > bits) return "a row wider than the samples";
+      body_size += octets * width;
+    }
+    if (body_size != count) return kBodyNotConsumed;
+    position += count;
+  }
+  return size - position > 3 ? "bodies that do not fill the stream" : nullptr;
+}
+
+template <typename Sample>
+const char *decode_paper_tile(const uint8_t *stream, uint32_t size, uint32_t channels, TileShape shape, Planes<Sample> *planes) {
+  constexpr uint32_t kBits = 8 * sizeof(Sample);
+  PaperTile tile;
+  if (const char *problem = parse_paper_tile(stream, size, channels, kBits, shape, &tile)) return problem;
+  for (uint32_t c = 0; c < channels; c++) {
+    const uint8_t *header = stream + tile.channels[c].headers, *payload = stream + tile.channels[c].payload;
+    Sample *plane = planes->plane[channel_of_plane(c, channels)];
+    for (uint32_t y = 0; y < shape.height; y++, header += paper_row_header_size(kBits)) {
       const uint32_t width = header[0];
-      if (width > 8 * sizeof(Sample)) return "a row wider than the samples";
       const Sample base = load<Sample>(header + 1);
       Sample *row = plane + y * L3_TILE, prediction[L3_TILE];
       for (uint32_t x = 0; x < shape.width; x += 8, payload += width) unpack_octet(payload, width, row + x);
       predict_paper_row(plane, y, shape.width, prediction);
       for (uint32_t x = 0; x < shape.width; x++) row[x] = Sample(row[x] + base + prediction[x]);
     }
-    if (payload != body + count) return "a body that is not consumed exactly";
-    body += count;
   }
-  return end - body > 3 ? "bodies that do not fill the stream" : nullptr;
+  return nullptr;
 }
 
 template <typename Sample>
 uint32_t encode_paper_tile(const uint8_t *pixels, size_t row_stride, uint32_t channels, TileShape shape, uint8_t *out) {
-  constexpr uint32_t kRowHeader = 1 + sizeof(Sample);
+  constexpr uint32_t kRowHeader = paper_row_header_size(8 * sizeof(Sample));
   using Signed = std::make_signed_t<Sample>;
   uint8_t *body = out + 2 * channels;
   for (uint32_t c = 0; c < channels; c++) {

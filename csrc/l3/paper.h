@@ -1,6 +1,7 @@
 // The published base-delta scheme: profile `paper`, and the prediction that prototype files share with it.
 #pragma once
 
+#include "bytes.h"
 #include "geometry.h"
 #include "planes.h"
 
@@ -8,7 +9,7 @@ namespace l3 {
 
 // The paper's predictor of a pixel from those above it: to the left (0 at the tile's left edge), straight and to the right (0 at its right
 // edge).
-inline int32_t paper_prediction(int32_t left, int32_t above, int32_t right) {
+L3_HOST_DEVICE int32_t paper_prediction(int32_t left, int32_t above, int32_t right) {
   const int32_t plane = left + right - above;
   const auto distance = [plane](int32_t value) { return plane < value ? value - plane : plane - value; };
   const bool above_or_right = distance(above) <= distance(right);
@@ -27,8 +28,22 @@ void predict_paper_row(const Sample *plane, uint32_t y, uint32_t width, Sample *
   }
 }
 
-// Decodes a tile's stream into planes. Reads at most kMaxOverread bytes past the stream's end. Returns null,
-// or what is wrong.
+// Where a channel's parts stand; positions are from the start of the tile's stream.
+struct PaperChannel {
+  uint32_t headers;  // of the rows
+  uint32_t payload;  // of the first row
+};
+
+struct PaperTile {
+  PaperChannel channels[L3_MAX_CHANNELS];  // in the image's order
+};
+
+constexpr uint32_t paper_row_header_size(uint32_t bits) { return 1 + bits / 8; }
+
+// Reads and validates a tile's stream: what it accepts decodes. Returns null, or what is wrong.
+const char *parse_paper_tile(const uint8_t *stream, uint32_t size, uint32_t channels, uint32_t bits, TileShape shape, PaperTile *tile);
+
+// Parses and decodes a tile's stream into planes. Reads up to eight bytes past the stream's end. Returns null, or what is wrong.
 template <typename Sample>
 const char *decode_paper_tile(const uint8_t *stream, uint32_t size, uint32_t channels, TileShape shape, Planes<Sample> *planes);
 

@@ -175,7 +175,7 @@ bool bypasses_cache(const l3_info &info, const l3_rect &rect) {
   return size >= (info.profile == L3_PROFILE_RAW ? uint64_t{16} << 20 : uint64_t{4} << 20);
 }
 
-py::array decode(const py::object &data, const std::optional<py::array> &out, const std::optional<Roi> &roi, bool verify) {
+py::array decode(const py::object &data, const std::optional<py::array> &out, const std::optional<Roi> &roi, std::optional<bool> verify) {
   const BytesView bytes(data);
   const l3_stream stream = open(bytes);
   const l3_info &info = stream.info;
@@ -190,7 +190,7 @@ py::array decode(const py::object &data, const std::optional<py::array> &out, co
   output.data = pixels.mutable_data();
   output.row_stride = row_stride(pixels).value();
   output.bypass_cache = bypasses_cache(info, rect);
-  const uint32_t options = verify ? L3_VERIFY : 0;
+  const uint32_t options = !verify ? L3_VERIFY_UNLESS_STORED : *verify ? L3_VERIFY : 0;
   l3_error error{};
   l3_status status;
   {

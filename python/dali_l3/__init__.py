@@ -8,12 +8,11 @@ Where DALI is installed, importing this package adds ``fn.decoders.l3`` to it, a
 """
 
 from . import _plugin, fn
-from .codec import VERIFY_BY_DEFAULT, ImageInfo, backend, decode, encode, peek, read_metadata
+from .codec import ImageInfo, backend, decode, encode, peek, read_metadata
 from .errors import L3Error
 from .version import __version__
 
 __all__ = [
-    "VERIFY_BY_DEFAULT",
     "ImageInfo",
     "L3Error",
     "__version__",

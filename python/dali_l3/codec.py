@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Buffer
 
-VERIFY_BY_DEFAULT = True  # costs within 10% of decoding: docs/benchmarks.md
-
 
 @dataclass(frozen=True)
 class ImageInfo:
@@ -97,7 +95,8 @@ def decode(
         out: Array to decode into, of exactly the shape and dtype of the result. Its pixels must be contiguous within a
             row; rows may be any distance apart, as in a slice of a larger image.
         roi: Region ``(top, left, height, width)`` in pixels, inside the image. Only the tiles it touches are decoded.
-        verify: Whether to check the tiles' checksums, where the file has them. None: `VERIFY_BY_DEFAULT`.
+        verify: Whether to check the tiles' checksums, where the file has them. None: for all profiles but ``"raw"``, where
+            that costs little beside decoding.
 
     Returns:
         `out`, or a new array: what was encoded, or the part of it under `roi`. After an error, the contents of `out`
@@ -113,7 +112,7 @@ def decode(
         roi = (top, left, height, width)
     if out is not None and not isinstance(out, np.ndarray):
         raise TypeError(f"out must be a numpy array, not {type(out).__name__}")
-    return _core.decode(data, out, roi, VERIFY_BY_DEFAULT if verify is None else verify)
+    return _core.decode(data, out, roi, verify)
 
 
 def peek(data: Buffer) -> ImageInfo:

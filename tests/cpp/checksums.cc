@@ -32,7 +32,8 @@ void repair_checksums(uint8_t *file, size_t size) {
     const uint64_t offsets = load<uint16_t>(file + kHeaderSizeAt), checksums = offsets + 4 * (tiles + 1);
     const uint64_t metadata = checksums + (has_checksums ? 4 * tiles : 0), payload = metadata + load<uint32_t>(file + kMetadataSizeAt);
     for (uint64_t tile = 0; has_checksums && tile < tiles && metadata <= size; tile++) {
-      const uint64_t start = payload + load<uint32_t>(file + offsets + 4 * tile), end = payload + load<uint32_t>(file + offsets + 4 * tile + 4);
+      const uint8_t *entry = file + offsets + 4 * tile;
+      const uint64_t start = payload + load<uint32_t>(entry), end = payload + load<uint32_t>(entry + 4);
       if (start <= end && end <= size) store(file + checksums + 4 * tile, crc32c(file + start, end - start));
     }
     if (metadata <= size && offsets >= L3_HEADER_SIZE) store(file + kTableChecksumAt, crc32c(file + offsets, metadata - offsets));

@@ -1,5 +1,5 @@
-// Images to test with, and the codec's functions on them. Buffers are vectors made in one step, which allocate exactly their size, so that a
-// sanitizer sees what lies beyond it being touched.
+// Images to test with, and the codec's functions on them. Buffers are vectors made in one step, which allocate exactly their size, so that
+// a sanitizer sees what lies beyond it being touched.
 #pragma once
 
 #include <cstdint>

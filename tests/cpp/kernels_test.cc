@@ -92,13 +92,11 @@ void check_stream(Random &random, const ChannelChoice &choice, const Bytes &stre
   }
 }
 
-// Every width and every height of a tile.
+// Every width and every height of a tile once, paired at random.
 std::vector<TileShape> tile_shapes(Random &random) {
   std::vector<TileShape> shapes;
-  for (uint32_t size = 1; size <= L3_TILE; size++) {
-    shapes.push_back({size, random.between(1, L3_TILE)});
-    shapes.push_back({random.between(1, L3_TILE), size});
-  }
+  const uint32_t shift = random();
+  for (uint32_t size = 0; size < L3_TILE; size++) shapes.push_back({size + 1, (37 * size + shift) % L3_TILE + 1});
   return shapes;
 }
 
@@ -157,26 +155,25 @@ Sample sample_of(const Planes<Sample> &planes, uint32_t channels, uint32_t trans
   return Sample(stored + (transform == kSubtractGreen ? green : (uint32_t(red) + green) / 2) - middle);
 }
 
-// Where a block of rows goes: `start` bytes after a cache line, rows `stride` bytes apart.
+// Where a block of rows goes: `start` bytes after the beginning of a cache line, rows `stride` bytes apart.
 struct Placement {
   uint32_t start, stride;
-  bool bypass_cache;
+  bool at_lines() const { return start % kCacheLine == 0 && stride % kCacheLine == 0; }
 };
 
 std::vector<Placement> placements(Random &random, uint32_t row_size) {
-  const uint32_t lines = (row_size + 63) / 64 * 64;
-  std::vector<Placement> placements;
-  for (const bool bypass_cache : {false, true}) {
-    for (uint32_t start : {0, 16, 32}) placements.push_back({start, lines + 64, bypass_cache});
-    for (uint32_t stride : {row_size, lines, lines + 32}) placements.push_back({random.below(64), stride + random.below(2), bypass_cache});
-  }
-  return placements;
+  const uint32_t lines = (row_size + kCacheLine - 1) / kCacheLine * kCacheLine;
+  return {{0, lines},
+          {0, lines + kCacheLine},
+          {32, lines},
+          {random.below(kCacheLine), row_size},
+          {random.below(kCacheLine), lines + random.below(100)}};
 }
 
 // Calls write(out) for a block in a buffer and compares the whole buffer, so that a write beside the block is seen.
 template <typename Write>
 void check_writing(const Placement &placement, const Bytes &block, uint32_t row_size, Write write) {
-  const testing::Context context("start %u, stride %u, bypass %d", placement.start, placement.stride, placement.bypass_cache);
+  const testing::Context context("start %u, stride %u", placement.start, placement.stride);
   constexpr uint32_t margin = 128;
   const uint32_t rows = uint32_t(block.size()) / row_size;
   const size_t before = margin + placement.start, size = before + size_t(rows - 1) * placement.stride + row_size + margin;
@@ -206,9 +203,11 @@ void check_store_tile() {
         for (const Kernels *kernels : runnable_backends()) {
           const testing::Context context("%s, %u channels, transform %u, %u x %u", kernels->name, channels, transform, width, shape.height);
           for (const Placement &placement : placements(random, row_size))
-            check_writing(placement, block, row_size, [&](uint8_t *out) {
-              store_tile_of<Sample>(*kernels)(*planes, channels, transform, shape, out, placement.stride, placement.bypass_cache);
-            });
+            for (const bool bypass_cache : {false, true})
+              if (!bypass_cache || placement.at_lines())
+                check_writing(placement, block, row_size, [&](uint8_t *out) {
+                  store_tile_of<Sample>(*kernels)(*planes, channels, transform, shape, out, placement.stride, bypass_cache);
+                });
         }
       }
 }
@@ -274,8 +273,43 @@ TEST(copy_rows) {
     for (const Kernels *kernels : runnable_backends()) {
       const testing::Context context("%s, %u rows of %u bytes", kernels->name, rows, row_size);
       for (const Placement &placement : placements(random, row_size))
+        check_writing(placement, block, row_size,
+                      [&](uint8_t *out) { kernels->copy_rows(in.data(), in_stride, out, placement.stride, row_size, rows); });
+    }
+  }
+}
+
+// Rows in pieces from left to right, each from a buffer that begins and ends a cache line beyond it.
+TEST(stream_rows) {
+  Random random(6);
+  for (uint32_t i = 0; i < 3000; i++) {
+    const uint32_t rows = random.between(1, i % 8 ? 5 : L3_TILE);
+    std::vector<uint32_t> piece_sizes(random.between(1, 4));
+    uint32_t row_size = 0;
+    for (uint32_t &size : piece_sizes) row_size += size = random.below(3) ? random.between(1, 600) : random.between(1, 8) * kCacheLine;
+    const Bytes block = random.bytes(row_size * rows);
+    std::vector<Bytes> pieces;
+    for (uint32_t left = 0, n = 0; n < piece_sizes.size(); left += piece_sizes[n++]) {
+      Bytes piece(kCacheLine, 0xEE);
+      for (uint32_t y = 0; y < rows; y++)
+        piece.insert(piece.end(), block.begin() + y * row_size + left, block.begin() + y * row_size + left + piece_sizes[n]);
+      piece.insert(piece.end(), kCacheLine, 0xEE);
+      pieces.push_back(Bytes(piece.begin(), piece.end()));
+    }
+    for (const Kernels *kernels : runnable_backends()) {
+      if (!kernels->stream_rows) continue;
+      const testing::Context context("%s, %u rows of %zu pieces, %u bytes, the first %u", kernels->name, rows, pieces.size(), row_size,
+                                     piece_sizes[0]);
+      for (const Placement &placement : placements(random, row_size))
         check_writing(placement, block, row_size, [&](uint8_t *out) {
-          kernels->copy_rows(in.data(), in_stride, out, placement.stride, row_size, rows, placement.bypass_cache);
+          Seam seam;
+          bool line_waits = false;
+          for (size_t n = 0; n < pieces.size(); out += piece_sizes[n++]) {
+            const bool to_right = n + 1 < pieces.size() && piece_sizes[n] >= kCacheLine && i % 5;
+            kernels->stream_rows(pieces[n].data() + kCacheLine, piece_sizes[n], out, placement.stride, piece_sizes[n], rows, seam,
+                                 line_waits, to_right);
+            line_waits = to_right;
+          }
         });
     }
   }

@@ -1,6 +1,6 @@
-// Damaged files: the golden ones cut short, with single bits flipped, with bytes changed at random, with forged offsets, and with random bytes
-// behind a sound header. Decoding gives an error or pixels, never a crash or an access outside the buffers, which a sanitizer sees as these
-// have exactly their sizes; with verification, an error or the right pixels. All back ends come to the same verdict.
+// Damaged files: the golden ones cut short, with single bits flipped, with bytes changed at random, with forged offsets, and with random
+// bytes behind a sound header. Decoding gives an error or pixels, never a crash or an access outside the buffers, which a sanitizer sees as
+// these have exactly their sizes; with verification, an error or the right pixels. All back ends come to the same verdict.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -18,7 +18,7 @@ using namespace l3;
 
 namespace {
 
-constexpr uint32_t kRandomMutants = 400;  // of each file
+constexpr uint32_t kRandomMutants = 1000;  // of each file
 
 struct Golden {
   std::string name;
@@ -89,13 +89,16 @@ l3_rect random_region(Random &random, const Bytes &file) {
 // What must hold of any bytes. `backends`: those that decode it.
 Decoded check_any_bytes(Executions &executions, Random &random, const Bytes &file, const std::vector<const Kernels *> &backends) {
   const l3_rect roi = random_region(random, file);
+  const bool with_region = random.below(4) == 0;
   Decoded first;
   for (const Kernels *kernels : backends) {
     const UseBackend use(*kernels);
     const testing::Context context("%s", kernels->name);
     Decoded whole = executions.decode(file, nullptr, 0);
-    const Decoded part = executions.decode(file, &roi, 0);
-    if (whole.status == L3_OK) CHECK_EQUAL(part.message, "");
+    if (with_region) {
+      const Decoded part = executions.decode(file, &roi, 0);
+      if (whole.status == L3_OK) CHECK_EQUAL(part.message, "");
+    }
     if (kernels == backends.front()) {
       first = std::move(whole);
       continue;
@@ -219,7 +222,8 @@ TEST(forged_offsets) {
   Random random(6);
   for (const Golden &golden : golden_files()) {
     if (golden.stream.info.prototype) continue;  // whose table holds sizes
-    const uint32_t offsets = uint32_t(golden.stream.offsets - golden.stream.data), tiles = golden.stream.info.tiles_x * golden.stream.info.tiles_y;
+    const uint32_t offsets = uint32_t(golden.stream.offsets - golden.stream.data);
+    const uint32_t tiles = golden.stream.info.tiles_x * golden.stream.info.tiles_y;
     for (uint32_t i = 0; i < kRandomMutants / 4; i++) {
       const testing::Context context("%s, mutant %u", golden.name.c_str(), i);
       Bytes forged = golden.file;

@@ -22,7 +22,8 @@ std::vector<Test> &tests() {
 std::vector<std::string> contexts;  // outermost first
 
 bool is_chosen(const Test &test, int argc, char **argv) {
-  return argc == 1 || std::any_of(argv + 1, argv + argc, [&](const char *part) { return std::string(test.name).find(part) != std::string::npos; });
+  const auto is_part = [&](const char *part) { return std::string(test.name).find(part) != std::string::npos; };
+  return argc == 1 || std::any_of(argv + 1, argv + argc, is_part);
 }
 
 bool passes(const Test &test) {

@@ -2,6 +2,7 @@
 //
 // A batch is one buffer, gathered in pinned memory and copied to the device at once:
 //   BatchImage[images], BatchTile[tiles], uint32_t order[tiles], the streams of the tiles, kMaxOverread bytes of slack.
+// Tiles stand image by image, row by row. `order` lists their numbers by kind, so that each kernel finds its tiles side by side.
 #pragma once
 
 #include <vector>
@@ -10,9 +11,16 @@
 
 namespace l3 {
 
-// Which kernel decodes a tile.
-enum class TileKind : uint32_t { kRaw, kFast8, kGeneral };
-constexpr uint32_t kTileKinds = 3;
+// Which kernel decodes a tile: stored tiles; `fast` tiles of 8-bit images of one to four channels, without label maps and conversion; and
+// all others.
+enum class TileKind : uint32_t { kRaw, kFast8x1, kFast8x2, kFast8x3, kFast8x4, kGeneral };
+constexpr uint32_t kTileKinds = 6;
+
+// The channels of a kind kFast8..., 0 for other kinds.
+constexpr uint32_t fast8_channels(TileKind kind) {
+  const bool is_fast8 = TileKind::kFast8x1 <= kind && kind <= TileKind::kFast8x4;
+  return is_fast8 ? uint32_t(kind) - uint32_t(TileKind::kFast8x1) + 1 : 0;
+}
 
 // An image as kernels see it.
 struct BatchImage {
@@ -24,6 +32,7 @@ struct BatchImage {
   uint32_t color, sample;                                  // l3_color, l3_sample; native where no conversion is needed
   uint32_t output_pixel_size;                              // bytes
 };
+static_assert(sizeof(BatchImage) == 64);
 
 struct BatchTile {
   uint32_t stream;  // position in the buffer, a multiple of 4
@@ -31,6 +40,7 @@ struct BatchTile {
   uint32_t image;
   uint16_t x, y;    // in tiles
 };
+static_assert(sizeof(BatchTile) == 16);
 
 // Positions in the buffer, bytes.
 struct BatchLayout {
@@ -42,11 +52,12 @@ struct BatchLayout {
 // Lays out one batch after the other; its memory is reused.
 class BatchPlan {
  public:
-  // Computes the layout. Fails where a region is not inside its image, an output is unusable, or the batch exceeds 4 GiB; *failed is the image.
+  // Computes the layout. `images` must stay as they are until all are gathered. Fails where a region is not inside its image, an output is
+  // unusable, or the buffer would exceed 4 GiB; *failed is the image then, else `count`.
   l3_status plan(const l3_cuda_image *images, size_t count, size_t *failed, l3_error *error);
 
-  // Copies image `i`'s tile streams to `buffer` (of layout().end bytes), validates them and writes its descriptors. Calls for different images
-  // may run concurrently.
+  // Copies the tile streams of image `i` to `buffer` (of layout().end bytes, aligned to a BatchImage), and writes its descriptors. Refuses
+  // every stream that l3_decode would, with the same error, so that kernels need not. Calls for different images may run concurrently.
   l3_status gather(size_t i, bool verify, uint8_t *buffer, l3_error *error);
 
   // After all images are gathered: sorts the tiles by kind into `order`.
@@ -55,12 +66,12 @@ class BatchPlan {
   const BatchLayout &layout() const { return layout_; }
 
  private:
-  struct ImagePlan {
-    uint32_t first_tile, tile_count;  // in the batch
-    uint32_t stream;                  // position of its first stream
+  struct ImagePlace {
+    uint32_t first_tile;  // in the batch
+    uint32_t streams;     // position, from layout_.streams
   };
   const l3_cuda_image *images_ = nullptr;
-  std::vector<ImagePlan> image_plans_;
+  std::vector<ImagePlace> places_;
   std::vector<TileKind> kinds_;  // of each tile
   BatchLayout layout_{};
 };

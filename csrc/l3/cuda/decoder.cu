@@ -168,5 +168,9 @@ extern "C" void l3_cuda_destroy(l3_cuda_decoder *decoder) { delete decoder; }
 
 extern "C" l3_status l3_cuda_decode(l3_cuda_decoder *decoder, const l3_cuda_image *images, size_t count, const l3_cuda_options *options,
                                     l3_cuda_stream stream, size_t *failed, l3_error *error) {
-  return decoder->decode(images, count, options ? *options : l3_cuda_options{}, stream, failed, error);
+  try {
+    return decoder->decode(images, count, options ? *options : l3_cuda_options{}, stream, failed, error);
+  } catch (const std::bad_alloc &) {
+    return fail(error, L3_ERROR_DEVICE, "out of memory");
+  }
 }

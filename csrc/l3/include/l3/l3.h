@@ -132,7 +132,12 @@ typedef struct l3_output {
   uint32_t bypass_cache; /* 1: write with non-temporal stores where alignment allows; pays when the output exceeds the cache */
 } l3_output;
 
-enum { L3_VERIFY = 1 }; /* option bit: check the CRC-32C of each tile that is decoded, where the file carries them */
+/* Option bits: check the CRC-32C of each tile that is decoded, where the file carries them. */
+enum {
+  L3_VERIFY = 1,
+  L3_VERIFY_UNLESS_STORED = 2 /* for all profiles but `raw`: the usual choice, since summing costs up to a tenth of decoding, but as much as
+                                 copying stored pixels */
+};
 
 /* Channels of the output in `color`, and bytes of a sample in `sample`, for this file. */
 uint32_t l3_output_channels(const l3_info *info, l3_color color);

@@ -1,8 +1,7 @@
 /* Decoding batches of L3 images on a CUDA device: one copy and one launch per kind of tile for a whole batch.
  *
- * Headers, tables and the structure of every tile are validated on the host, before anything is launched; what only decoding can reveal (a tile
- * whose fields are damaged but consistent in size) yields wrong pixels, never an access outside the buffers. Tile checksums, where files have
- * them and L3_VERIFY is set, are checked on the host while the bytes are gathered.
+ * Headers, tables and tiles are validated on the host before anything is launched: what l3_decode refuses is refused here, with the same status
+ * and message. Tile checksums, where files have them, are checked there too if asked for, while the bytes are gathered.
  */
 #ifndef L3_L3_CUDA_H_
 #define L3_L3_CUDA_H_

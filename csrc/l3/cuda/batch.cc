@@ -1,0 +1,177 @@
+#include "batch.h"
+
+#include <algorithm>
+
+#include "../bytes.h"
+#include "../convert.h"
+#include "../error.h"
+#include "../fast_payload.h"
+#include "../label_map.h"
+#include "../paper.h"
+#include "../prototype.h"
+#include "../tiles.h"
+
+namespace l3 {
+namespace {
+
+// Prototype files are decoded here, so that kernels need not know them: their tiles travel as those of profile `raw`.
+constexpr uint32_t kPrototypeTileSize = L3_TILE * L3_TILE * 3;
+
+l3_status check_alignment(const l3_info &info, const l3_output &output, l3_error *error) {
+  const uint32_t sample_size = l3_output_sample_size(&info, output.sample);
+  if ((reinterpret_cast<uintptr_t>(output.data) | output.row_stride) % sample_size)
+    return fail(error, L3_ERROR_ARGUMENT, "an output whose start or rows are not aligned to its samples of %u bytes", sample_size);
+  return L3_OK;
+}
+
+uint32_t offset_of(const l3_stream &stream, uint32_t tile) { return load<uint32_t>(stream.offsets + 4 * size_t(tile)); }
+
+// Bytes that an image's tiles take in the buffer.
+uint64_t streams_size(const l3_stream &stream, const TileRange &range) {
+  if (stream.info.prototype) return uint64_t(range.count()) * kPrototypeTileSize;
+  uint64_t size = 0;
+  for (uint32_t row = 0; row < range.rows; row++) {
+    const uint32_t first = (range.y + row) * stream.info.tiles_x + range.x;
+    size += offset_of(stream, first + range.columns) - offset_of(stream, first);
+  }
+  return size;
+}
+
+BatchImage describe(const l3_cuda_image &image) {
+  const l3_info &info = image.stream.info;
+  const l3_output &output = image.output;
+  const bool converts = needs_conversion(info.channels, info.bits, output.color, output.sample);
+  BatchImage described;
+  described.out = static_cast<uint8_t *>(output.data);
+  described.row_stride = output.row_stride;
+  described.width = info.width;
+  described.height = info.height;
+  described.left = image.region.x;
+  described.top = image.region.y;
+  described.region_width = image.region.width;
+  described.region_height = image.region.height;
+  described.channels = info.channels;
+  described.bits = info.bits;
+  described.profile = info.prototype ? L3_PROFILE_RAW : info.profile;
+  described.color = converts ? output.color : L3_COLOR_NATIVE;
+  described.sample = converts ? output.sample : L3_SAMPLE_NATIVE;
+  described.output_pixel_size = l3_output_channels(&info, output.color) * l3_output_sample_size(&info, output.sample);
+  return described;
+}
+
+// The kind of an image's tiles that are not label maps.
+TileKind kind_of(const BatchImage &image) {
+  if (image.profile == L3_PROFILE_RAW) return TileKind::kRaw;
+  const bool is_native = image.color == L3_COLOR_NATIVE && image.sample == L3_SAMPLE_NATIVE;
+  if (image.profile != L3_PROFILE_FAST || image.bits != 8 || !is_native) return TileKind::kGeneral;
+  return TileKind(uint32_t(TileKind::kFast8x1) + image.channels - 1);
+}
+
+const char *check_fast_tile(const l3_info &info, TileShape shape, const TileStream &tile, bool *has_label_map) {
+  FastTile fast;
+  if (const char *problem = parse_fast_tile(tile.data, tile.size, info.channels, info.bits, shape, &fast)) return problem;
+  for (uint32_t c = 0; c < info.channels; c++) {
+    const FastChannel &channel = fast.channels[c];
+    if (channel.predictor == kLabelMap) {
+      *has_label_map = true;
+      LabelMap map;
+      const auto parse = info.bits == 8 ? parse_label_map<uint8_t> : parse_label_map<uint16_t>;
+      if (const char *problem = parse(tile.data, channel, shape, &map)) return problem;
+    } else if (fast_payload_size(tile.data, channel, info.bits, shape) != channel.end - channel.payload) {
+      return kBodyNotConsumed;
+    }
+  }
+  return nullptr;
+}
+
+// Whether the tile decodes, without decoding it: null, or what is wrong.
+const char *check_tile(const l3_info &info, TileShape shape, const TileStream &tile, bool *has_label_map) {
+  *has_label_map = false;
+  if (info.profile == L3_PROFILE_RAW) return check_raw_tile(info, shape, tile.size);
+  if (info.profile == L3_PROFILE_FAST) return check_fast_tile(info, shape, tile, has_label_map);
+  PaperTile paper;
+  return parse_paper_tile(tile.data, tile.size, info.channels, info.bits, shape, &paper);
+}
+
+}  // namespace
+
+l3_status BatchPlan::plan(const l3_cuda_image *images, size_t count, size_t *failed, l3_error *error) {
+  images_ = images;
+  places_.clear();
+  uint64_t tiles = 0, streams = 0;  // so far
+  // The size of everything but the streams.
+  const auto tables_size = [&] { return count * sizeof(BatchImage) + tiles * (sizeof(BatchTile) + sizeof(uint32_t)); };
+  for (size_t i = 0; i < count; i++) {
+    *failed = i;
+    const l3_info &info = images[i].stream.info;
+    if (l3_status status = check_region(info, images[i].region, error)) return status;
+    if (l3_status status = check_output(info, images[i].region, images[i].output, error)) return status;
+    if (l3_status status = check_alignment(info, images[i].output, error)) return status;
+    const TileRange range = tiles_of(images[i].region);
+    places_.push_back({uint32_t(tiles), uint32_t(streams)});
+    tiles += range.count();
+    streams += streams_size(images[i].stream, range);
+    if (tables_size() + streams + kMaxOverread > UINT32_MAX)
+      return fail(error, L3_ERROR_LIMIT, "the batch's compressed tiles exceed the limit of 4 GiB with this image");
+  }
+  *failed = count;
+  kinds_.resize(tiles);
+  layout_ = {};
+  layout_.tile_count = uint32_t(tiles);
+  layout_.tiles = uint32_t(count * sizeof(BatchImage));
+  layout_.order = layout_.tiles + uint32_t(tiles * sizeof(BatchTile));
+  layout_.streams = uint32_t(tables_size());
+  layout_.end = layout_.streams + uint32_t(streams) + kMaxOverread;
+  return L3_OK;
+}
+
+l3_status BatchPlan::gather(size_t i, bool verify, uint8_t *buffer, l3_error *error) {
+  const l3_stream &stream = images_[i].stream;
+  const l3_info &info = stream.info;
+  const BatchImage image = describe(images_[i]);
+  store(buffer + layout_.images + i * sizeof image, image);
+
+  const TileKind kind = kind_of(image);
+  const TileRange range = tiles_of(images_[i].region);
+  uint32_t number = places_[i].first_tile, position = layout_.streams + places_[i].streams;
+  for (uint32_t y = range.y; y < range.y + range.rows; y++) {
+    // Streams of neighbours lie side by side. Copying a row of tiles first brings them to the cache, for the checks to find there.
+    const uint32_t first = y * info.tiles_x + range.x;
+    if (!info.prototype) {
+      const uint32_t begin = offset_of(stream, first), end = offset_of(stream, first + range.columns);
+      std::memcpy(buffer + position, stream.payload + begin, end - begin);
+    }
+    for (uint32_t x = range.x; x < range.x + range.columns; x++, number++) {
+      const uint32_t number_in_image = y * info.tiles_x + x;
+      uint32_t size = kPrototypeTileSize;
+      bool has_label_map = false;
+      if (info.prototype) {
+        if (l3_status status = decode_prototype_tile(stream, number_in_image, buffer + position, error)) return status;
+      } else {
+        TileStream source;
+        if (l3_status status = find_tile(stream, number_in_image, verify, &source, error)) return status;
+        if (const char *problem = check_tile(info, shape_of(tile_rect(info, number_in_image)), source, &has_label_map))
+          return fail_tile(info, number_in_image, L3_ERROR_CORRUPT, problem, error);
+        size = source.size;
+      }
+      kinds_[number] = has_label_map ? TileKind::kGeneral : kind;
+      store(buffer + layout_.tiles + number * sizeof(BatchTile), BatchTile{position, size, uint32_t(i), uint16_t(x), uint16_t(y)});
+      position += size;
+    }
+  }
+  return L3_OK;
+}
+
+void BatchPlan::finish(uint8_t *buffer) {
+  uint32_t counts[kTileKinds] = {};
+  for (const TileKind kind : kinds_) counts[uint32_t(kind)]++;
+  uint32_t next[kTileKinds];
+  for (uint32_t kind = 0; kind < kTileKinds; kind++) {
+    next[kind] = layout_.kind_begin[kind];
+    layout_.kind_begin[kind + 1] = layout_.kind_begin[kind] + counts[kind];
+  }
+  for (uint32_t tile = 0; tile < layout_.tile_count; tile++)
+    store(buffer + layout_.order + next[uint32_t(kinds_[tile])]++ * sizeof(uint32_t), tile);
+}
+
+}  // namespace l3

@@ -1,0 +1,151 @@
+// The kernel for the tiles that the one for 8-bit `fast` tiles leaves: 16 bits, label maps, `paper`, `raw`, and whatever is converted.
+//
+// A block decodes a tile, in phases with barriers between them: one thread reads the structure; a team of 16 lanes a channel decodes planes into
+// shared memory; all threads write the part of the tile that lies in the region, converted. Phases are functions of a thread's or a team's
+// number, so that tests can run them on a CPU, one thread after the other.
+#pragma once
+
+#include "../convert_pixel.h"
+#include "../lockstep.h"
+#include "../lockstep_label_map.h"
+#include "../lockstep_paper.h"
+#include "batch.h"
+
+namespace l3::general {
+
+constexpr uint32_t kTeams = L3_MAX_CHANNELS, kThreads = kTeams * 16, kWarp = 32;
+constexpr uint32_t kMaxPlanesSize = L3_MAX_CHANNELS * kPlaneSize * 2;  // bytes
+
+// A tile and what is wanted of it.
+struct Tile {
+  const BatchImage &image;
+  const uint8_t *stream;
+  uint32_t size;  // bytes
+  TileShape shape;
+  uint32_t left, top, width, height;  // the part that lies in the region; relative to the tile
+  uint8_t *out;                       // that part's top left pixel
+
+  L3_DEVICE Tile(const uint8_t *buffer, const BatchImage &batch_image, const BatchTile &tile)
+      : image(batch_image), stream(buffer + tile.stream), size(tile.size) {
+    const uint32_t x = tile.x * L3_TILE, y = tile.y * L3_TILE;
+    shape = {least(L3_TILE, image.width - x), least(L3_TILE, image.height - y)};
+    left = image.left > x ? image.left - x : 0;
+    top = image.top > y ? image.top - y : 0;
+    width = least(shape.width, image.left + image.region_width - x) - left;
+    height = least(shape.height, image.top + image.region_height - y) - top;
+    out = image.out + (y + top - image.top) * image.row_stride + uint64_t(x + left - image.left) * image.output_pixel_size;
+  }
+
+ private:
+  static L3_DEVICE uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+};
+
+// ---- Phase 1: structure
+
+// Finds the channels of a `fast` tile. False: the tile is to be left out; the host, which validates every tile, would have refused it.
+L3_DEVICE bool parse(const Tile &tile, FastTile *fast) {
+  const BatchImage &image = tile.image;
+  switch (image.profile) {
+    case L3_PROFILE_RAW: return tile.size >= tile.shape.pixels() * image.channels * (image.bits / 8);
+    case L3_PROFILE_FAST: return !parse_fast_tile(tile.stream, tile.size, image.channels, image.bits, tile.shape, fast);
+    default: return true;  // bodies of `paper` stand where their byte counts say
+  }
+}
+
+// ---- Phase 2: planes
+
+// Decodes channel `c` in the stream's order, if there is one; all lanes of a team call this together.
+template <typename Lanes, typename Sample>
+L3_DEVICE void decode_channel(const Tile &tile, const FastTile &fast, uint32_t c, Sample *planes) {
+  const uint32_t channels = tile.image.channels;
+  if (c >= channels || tile.image.profile == L3_PROFILE_RAW) return;
+  if (tile.image.profile == L3_PROFILE_PAPER) {
+    const PaperChannel channel = lockstep::locate_paper_channel<Sample>(tile.stream, tile.size, channels, c, tile.shape);
+    lockstep::decode_paper_channel<Lanes>(tile.stream, channel, tile.shape, planes + channel_of_plane(c, channels) * kPlaneSize);
+  } else if (fast.channels[c].predictor == kLabelMap) {
+    lockstep::decode_label_map<Lanes>(tile.stream, fast.channels[c], tile.shape, planes + c * kPlaneSize);
+  } else {
+    lockstep::decode_channel<Lanes>(tile.stream, fast.channels[c], tile.shape, planes + c * kPlaneSize);
+  }
+}
+
+// ---- Phase 3: pixels
+
+// Samples of a tile's pixels, from its planes: the colour transform is undone on the way.
+template <typename Sample>
+struct PlanePixels {
+  const Sample *planes;
+  uint32_t channels, transform;
+
+  L3_DEVICE Sample operator()(uint32_t x, uint32_t y, uint32_t channel) const {
+    constexpr uint32_t middle = 1u << (8 * sizeof(Sample) - 1);
+    const Sample *const at = planes + y * L3_TILE + x;
+    const Sample stored = at[channel_of_plane(channel, channels) * kPlaneSize];
+    if (transform == kTransformNone || channel % 2 == 1) return stored;
+    const Sample green = at[0], red = Sample(at[kPlaneSize] + green - middle);
+    if (channel == 0) return red;
+    return Sample(stored + (transform == kSubtractGreen ? green : (uint32_t(red) + green) / 2) - middle);
+  }
+};
+
+// The same from the stream of a `raw` tile, which is aligned to samples.
+template <typename Sample>
+struct StoredPixels {
+  const Sample *samples;
+  uint32_t channels, width;
+
+  L3_DEVICE Sample operator()(uint32_t x, uint32_t y, uint32_t channel) const { return samples[(y * width + x) * channels + channel]; }
+};
+
+// One sample of a pixel as convert() would write it.
+template <typename Out, typename Sample, typename Pixels>
+L3_DEVICE Out converted_sample(const Pixels &pixels, uint32_t color, uint32_t x, uint32_t y, uint32_t component) {
+  const auto rgb = [&](uint32_t c) { return pixels(x, y, channel_as_rgb(c, pixels.channels)); };
+  switch (color) {
+    case L3_COLOR_RGB: return scale_sample<Out>(rgb(component));
+    case L3_COLOR_BGR: return scale_sample<Out>(rgb(2 - component));
+    case L3_COLOR_GRAY: return scale_sample<Out>(pixels.channels < 3 ? rgb(0) : luma<Sample>(rgb(0), rgb(1), rgb(2)));
+    case L3_COLOR_YCBCR: return ycbcr_of_rgb<Out>(component, rgb(0), rgb(1), rgb(2));
+    default: return scale_sample<Out>(pixels(x, y, component));
+  }
+}
+
+// A warp takes a row, its threads neighbouring samples, so that stores are coalesced.
+template <typename Out, typename Sample, typename Pixels>
+L3_DEVICE void write_samples(const Tile &tile, const Pixels &pixels, uint32_t thread) {
+  const uint32_t channels = tile.image.output_pixel_size / uint32_t(sizeof(Out)), color = tile.image.color;
+  const uint32_t reciprocal = 65536 / channels + 1;  // divides numbers below 2^14 by up to four
+  for (uint32_t y = thread / kWarp; y < tile.height; y += kThreads / kWarp) {
+    Out *const row = reinterpret_cast<Out *>(tile.out + y * tile.image.row_stride);
+    for (uint32_t i = thread % kWarp; i < tile.width * channels; i += kWarp) {
+      const uint32_t x = i * reciprocal >> 16;
+      row[i] = converted_sample<Out, Sample>(pixels, color, tile.left + x, tile.top + y, i - x * channels);
+    }
+  }
+}
+
+template <typename Sample, typename Pixels>
+L3_DEVICE void write_pixels(const Tile &tile, const Pixels &pixels, uint32_t thread) {
+  switch (tile.image.sample) {
+    case L3_SAMPLE_U8: return write_samples<uint8_t, Sample>(tile, pixels, thread);
+    case L3_SAMPLE_I8: return write_samples<int8_t, Sample>(tile, pixels, thread);
+    case L3_SAMPLE_U16: return write_samples<uint16_t, Sample>(tile, pixels, thread);
+    case L3_SAMPLE_I16: return write_samples<int16_t, Sample>(tile, pixels, thread);
+    case L3_SAMPLE_U32: return write_samples<uint32_t, Sample>(tile, pixels, thread);
+    case L3_SAMPLE_I32: return write_samples<int32_t, Sample>(tile, pixels, thread);
+    case L3_SAMPLE_F32: return write_samples<float, Sample>(tile, pixels, thread);
+    default: return write_samples<Sample, Sample>(tile, pixels, thread);
+  }
+}
+
+// Writes the share of one thread of kThreads.
+template <typename Sample>
+L3_DEVICE void write_part(const Tile &tile, const FastTile &fast, const Sample *planes, uint32_t thread) {
+  const uint32_t channels = tile.image.channels;
+  if (tile.image.profile == L3_PROFILE_RAW)
+    write_pixels<Sample>(tile, StoredPixels<Sample>{reinterpret_cast<const Sample *>(tile.stream), channels, tile.shape.width}, thread);
+  else
+    write_pixels<Sample>(tile, PlanePixels<Sample>{planes, channels, tile.image.profile == L3_PROFILE_FAST ? fast.transform : 0u}, thread);
+}
+
+}  // namespace l3::general

@@ -1,0 +1,281 @@
+// The general kernel, run in lock step on the CPU, against the CPU decoder.
+#include "cuda/general_tile.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "images.h"
+#include "testing.h"
+
+using namespace l3;
+
+namespace {
+
+// Lanes that fail the test where one reads or writes beyond its bounds, sanitizer or not.
+struct BoundedLanes : HostLanes {
+  static inline size_t readable;  // bytes of the stream and its slack
+
+  static Number load_16(const uint8_t *stream, const Number &position) {
+    for (const uint32_t at : position.lane) CHECK(size_t(at) + 2 <= readable);
+    return HostLanes::load_16(stream, position);
+  }
+  template <typename Sample>
+  static void store(Sample *plane, const Number &position, const Number &value) {
+    for (const uint32_t at : position.lane) CHECK(at < kPlaneSize);
+    HostLanes::store(plane, position, value);
+  }
+};
+
+struct Request {
+  l3_rect region;
+  l3_color color = L3_COLOR_NATIVE;
+  l3_sample sample = L3_SAMPLE_NATIVE;
+};
+
+// Rows with gaps between them, so that a write beside a row is seen.
+struct Rows {
+  size_t stride;
+  Bytes memory;
+
+  Rows(const l3_info &info, const Request &request) {
+    const uint32_t sample_size = l3_output_sample_size(&info, request.sample);
+    stride = size_t(request.region.width) * l3_output_channels(&info, request.color) * sample_size + 3 * sample_size;
+    memory.assign(stride * request.region.height, 0xA5);
+  }
+};
+
+Rows expected_rows(const l3_stream &stream, const Request &request, l3_status *status) {
+  Rows rows(stream.info, request);
+  l3_output output{};
+  output.data = rows.memory.data();
+  output.row_stride = rows.stride;
+  output.color = request.color;
+  output.sample = request.sample;
+  *status = l3_decode(&stream, &request.region, &output, 0, nullptr);
+  return rows;
+}
+
+BatchImage describe(const l3_info &info, const Request &request, Rows &rows) {
+  BatchImage image{};
+  image.out = rows.memory.data();
+  image.row_stride = rows.stride;
+  image.width = info.width;
+  image.height = info.height;
+  image.left = request.region.x;
+  image.top = request.region.y;
+  image.region_width = request.region.width;
+  image.region_height = request.region.height;
+  image.channels = info.channels;
+  image.bits = info.bits;
+  image.profile = info.profile;
+  image.color = request.color;
+  image.sample = request.sample;
+  image.output_pixel_size = l3_output_channels(&info, request.color) * l3_output_sample_size(&info, request.sample);
+  return image;
+}
+
+// A block of the kernel: its threads and teams one after the other. Shared memory holds what an earlier block may have left there.
+template <typename Sample>
+void run_block(const general::Tile &tile, Random &random) {
+  FastTile fast;
+  std::memset(&fast, 0xEE, sizeof fast);
+  if (!general::parse(tile, &fast)) return;
+  std::vector<Sample> planes(tile.image.channels * kPlaneSize);
+  for (Sample &sample : planes) sample = Sample(random());
+  for (uint32_t team = 0; team < general::kTeams; team++) general::decode_channel<BoundedLanes>(tile, fast, team, planes.data());
+  for (uint32_t thread = 0; thread < general::kThreads; thread++) general::write_part(tile, fast, planes.data(), thread);
+}
+
+Rows lockstep_rows(const l3_stream &stream, const Request &request, Random &random) {
+  const l3_info &info = stream.info;
+  Rows rows(info, request);
+  const BatchImage image = describe(info, request, rows);
+  const l3_rect &region = request.region;
+  for (uint32_t y = region.y / L3_TILE; y <= (region.y + region.height - 1) / L3_TILE; y++)
+    for (uint32_t x = region.x / L3_TILE; x <= (region.x + region.width - 1) / L3_TILE; x++) {
+      const uint8_t *offsets = stream.offsets + 4 * size_t(y * info.tiles_x + x);
+      const uint32_t start = load<uint32_t>(offsets), size = load<uint32_t>(offsets + 4) - start;
+      // Just as many bytes after the stream as may be read; none after stored pixels.
+      Bytes buffer = random.bytes(size + (info.profile == L3_PROFILE_RAW ? 0 : kMaxOverread));
+      std::copy_n(stream.payload + start, size, buffer.begin());
+      BoundedLanes::readable = buffer.size();
+      const general::Tile tile(buffer.data(), image, BatchTile{0, size, 0, uint16_t(x), uint16_t(y)});
+      if (info.bits == 8)
+        run_block<uint8_t>(tile, random);
+      else
+        run_block<uint16_t>(tile, random);
+    }
+  return rows;
+}
+
+// The file must decode to the same bytes in both ways. If the CPU refuses it, lanes must at least stay within their bounds.
+bool check_same(const Bytes &file, const Request &request, Random &random) {
+  l3_stream stream;
+  CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
+  l3_status status;
+  const Rows expected = expected_rows(stream, request, &status);
+  const Rows actual = lockstep_rows(stream, request, random);
+  if (status == L3_OK) CHECK(actual.memory == expected.memory);
+  return status == L3_OK;
+}
+
+l3_rect random_region(Random &random, uint32_t width, uint32_t height) {
+  const uint32_t x = random.below(width), y = random.below(height);
+  return {x, y, random.between(1, width - x), random.between(1, height - y)};
+}
+
+constexpr l3_profile kProfiles[] = {L3_PROFILE_RAW, L3_PROFILE_PAPER, L3_PROFILE_FAST};
+
+// The stream of a file's only tile.
+struct TileBytes {
+  uint8_t *data;
+  uint32_t size;
+
+  explicit TileBytes(Bytes &file) {
+    l3_stream stream;
+    CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
+    CHECK_EQUAL(stream.info.tiles_x * stream.info.tiles_y, 1u);
+    data = file.data() + (stream.payload - file.data());
+    size = stream.info.payload_size;
+  }
+};
+
+}  // namespace
+
+TEST(golden_files) {
+  Random random(1);
+  uint32_t files = 0;
+  for (const auto &entry : std::filesystem::directory_iterator(L3_TEST_DATA "/golden")) {
+    const testing::Context context("%s", entry.path().filename().c_str());
+    std::ifstream in(entry.path(), std::ios::binary);
+    const Bytes file{std::istreambuf_iterator<char>(in), {}};
+    l3_stream stream;
+    CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
+    if (stream.info.prototype) continue;  // decoded by the host
+    CHECK(check_same(file, {{0, 0, stream.info.width, stream.info.height}}, random));
+    CHECK(check_same(file, {random_region(random, stream.info.width, stream.info.height)}, random));
+    files++;
+  }
+  CHECK(files >= 50);
+}
+
+TEST(tile_shapes) {
+  Random random(2);
+  for (const l3_profile profile : kProfiles)
+    for (const uint32_t bits : {8, 16})
+      for (uint32_t size = 1; size <= L3_TILE; size++) {
+        const uint32_t width = size, height = (size * 37 + random()) % L3_TILE + 1;
+        for (const Kind kind : {Kind::kNoise, Kind::kSlope, Kind::kLabels}) {
+          const testing::Context context("profile %d, %u bits, %u x %u, kind %d", profile, bits, width, height, int(kind));
+          const Image image = make_image(random, width, height, 1 + size % L3_MAX_CHANNELS, bits, kind);
+          CHECK(check_same(encode(image, encode_options(profile)), {{0, 0, width, height}}, random));
+        }
+      }
+}
+
+TEST(conversions_of_regions) {
+  Random random(3);
+  for (const l3_profile profile : kProfiles)
+    for (const uint32_t bits : {8, 16})
+      for (uint32_t channels = 1; channels <= L3_MAX_CHANNELS; channels++) {
+        const uint32_t width = random.between(60, 140), height = random.between(60, 140);
+        const Kind kind = channels % 2 ? Kind::kSlope : Kind::kLabels;
+        const Bytes file = encode(make_image(random, width, height, channels, bits, kind), encode_options(profile));
+        for (const l3_color color : {L3_COLOR_NATIVE, L3_COLOR_RGB, L3_COLOR_BGR, L3_COLOR_GRAY, L3_COLOR_YCBCR})
+          for (uint32_t sample = L3_SAMPLE_NATIVE; sample <= L3_SAMPLE_F32; sample++) {
+            const l3_rect region = random_region(random, width, height);
+            const testing::Context context("profile %d, %u bits, %u channels, color %d, sample %u, %u x %u at (%u, %u) of %u x %u", profile,
+                                           bits, channels, color, sample, region.width, region.height, region.x, region.y, width, height);
+            CHECK(check_same(file, {region, color, l3_sample(sample)}, random));
+          }
+      }
+}
+
+// Every value of a sample, and at 8 bits every pair of red and green, in every type.
+TEST(conversions_of_all_values) {
+  Random random(4);
+  for (const uint32_t bits : {8, 16}) {
+    Image image{256, 256, 3, bits};
+    image.pixels = Bytes(image.row_size() * 256);
+    for (uint32_t i = 0; i < 256 * 256; i++) {
+      if (bits == 8) {
+        image.pixels[3 * i] = uint8_t(i);
+        image.pixels[3 * i + 1] = uint8_t(i >> 8);
+        image.pixels[3 * i + 2] = uint8_t(random());
+      } else {
+        store(image.pixels.data() + 6 * i, uint16_t(i));
+        store(image.pixels.data() + 6 * i + 2, uint16_t(random()));
+        store(image.pixels.data() + 6 * i + 4, uint16_t(random()));
+      }
+    }
+    const Bytes file = encode(image, encode_options(L3_PROFILE_RAW));
+    for (const l3_color color : {L3_COLOR_RGB, L3_COLOR_GRAY, L3_COLOR_YCBCR})
+      for (uint32_t sample = L3_SAMPLE_U8; sample <= L3_SAMPLE_F32; sample++) {
+        const testing::Context context("%u bits, color %d, sample %u", bits, color, sample);
+        CHECK(check_same(file, {{0, 0, 256, 256}, color, l3_sample(sample)}, random));
+      }
+  }
+}
+
+// Damaged streams: those that still decode must decode to the same, and no other may lead a lane astray.
+TEST(damaged_streams) {
+  Random random(5);
+  uint32_t refused = 0, accepted = 0;
+  for (const l3_profile profile : {L3_PROFILE_PAPER, L3_PROFILE_FAST})
+    for (const uint32_t bits : {8, 16})
+      for (const Kind kind : {Kind::kNoise, Kind::kSlope, Kind::kLabels})
+        for (uint32_t i = 0; i < 300; i++) {
+          const testing::Context context("profile %d, %u bits, kind %d, round %u", profile, bits, int(kind), i);
+          const uint32_t width = random.between(i % 3 ? L3_TILE : 1, L3_TILE), height = random.between(i % 4 ? L3_TILE : 1, L3_TILE);
+          const uint32_t channels = 1 + i % L3_MAX_CHANNELS;
+          Bytes file = encode(make_image(random, width, height, channels, bits, kind), encode_options(profile, 1, false));
+          const TileBytes tile(file);
+          const uint32_t heads = profile == L3_PROFILE_PAPER ? 2 * channels : 1 + channels * channel_head_size(bits);
+          const uint32_t first = heads + random.below(std::min(tile.size - heads, i % 2 ? 40u : ~0u)), rest = tile.size - first;
+          switch (i % 5) {
+            case 0: std::fill_n(tile.data + first, rest, uint8_t(0xFF)); break;
+            case 1: std::generate_n(tile.data + first, rest, [&] { return uint8_t(random()); }); break;
+            case 2: tile.data[random.below(heads)] ^= uint8_t(1u << random.below(8)); break;
+            default: tile.data[first] ^= uint8_t(1u << random.below(8));
+          }
+          (check_same(file, {{0, 0, width, height}}, random) ? accepted : refused)++;
+        }
+  CHECK(refused > 100);
+  CHECK(accepted > 100);
+}
+
+// The farthest that a forged body can make lanes read: everything is marked, and every field as wide as can be, from the stream's last byte on.
+TEST(greediest_streams) {
+  Random random(6);
+  for (const uint32_t bits : {8, 16}) {
+    const testing::Context context("%u bits", bits);
+    for (const uint8_t mode : {uint8_t(kLabelMap), uint8_t(kPlane | max_index_bits(bits) << 3)}) {
+      Bytes stream(1 + channel_head_size(bits));
+      stream[1] = mode;
+      const uint32_t body = mode == kLabelMap ? 0 : kMaxUnits * max_index_bits(bits);
+      store(stream.data() + stream.size() - 2, uint16_t(body));
+      stream.resize(stream.size() + body, 0xFF);
+      const size_t size = stream.size();
+      stream.resize(size + kMaxOverread, 0xFF);
+      const Bytes buffer(stream.begin(), stream.end());
+      BoundedLanes::readable = buffer.size();
+      l3_info info{};
+      info.width = info.height = L3_TILE;
+      info.channels = 1;
+      info.bits = bits;
+      info.profile = L3_PROFILE_FAST;
+      const Request request{{0, 0, L3_TILE, L3_TILE}};
+      Rows rows(info, request);
+      const BatchImage image = describe(info, request, rows);
+      const general::Tile tile(buffer.data(), image, BatchTile{0, uint32_t(size), 0, 0, 0});
+      FastTile fast;
+      CHECK(general::parse(tile, &fast));
+      if (bits == 8)
+        run_block<uint8_t>(tile, random);
+      else
+        run_block<uint16_t>(tile, random);
+    }
+  }
+}
