@@ -1,8 +1,8 @@
 // Decoding a channel of a `paper` tile with a team of 16 lanes, four neighbouring samples of a row each. docs/format.md, "Profile 1", in
 // statements.
 //
-// Nothing is checked here: parse_paper_tile accepts only what decodes. A stream that it would refuse gives other samples, and no read beyond
-// kMaxOverread: bodies start within the stream, and widths are held to the sample's.
+// Nothing is checked here: parse_paper_tile accepts only what decodes. A stream that it would refuse gives other samples, and no read
+// beyond kMaxOverread: bodies start within the stream, and widths are held to the sample's.
 #pragma once
 
 #include "lockstep_bits.h"
@@ -38,7 +38,9 @@ L3_DEVICE void decode_paper_channel(const uint8_t *stream, PaperChannel channel,
       samples[k] = read_octet_value<Lanes, Sample>(stream, octet, width, (lane & 1) * 4 + k) + base;
       if (y == 0) continue;
       const Number left = k > 0 ? row[k - 1] : before, right = k < 3 ? row[k + 1] : after;
-      const auto predict = [](uint32_t a, uint32_t b, uint32_t c) { return uint32_t(paper_prediction(int32_t(a), int32_t(b), int32_t(c))); };
+      const auto predict = [](uint32_t a, uint32_t b, uint32_t c) {
+        return uint32_t(paper_prediction(int32_t(a), int32_t(b), int32_t(c)));
+      };
       samples[k] = samples[k] + Lanes::apply(predict, left, row[k], Lanes::select(lane * 4 + k == shape.width - 1, 0, right));
     }
     L3_UNROLL

@@ -246,7 +246,7 @@ TEST(damaged_streams) {
   CHECK(accepted > 100);
 }
 
-// The farthest that a forged body can make lanes read: everything is marked, and every field as wide as can be, from the stream's last byte on.
+// The farthest that a forged body can make lanes read: everything is marked, and every field as wide as can be, from the last byte on.
 TEST(greediest_streams) {
   Random random(6);
   for (const uint32_t bits : {8, 16}) {

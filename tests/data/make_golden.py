@@ -1,4 +1,4 @@
-"""Makes the golden files of this folder: small L3 files with the pixels they hold, and broken ones with the status they must give.
+"""Makes the golden files of this folder: small L3 files and the pixels they hold, broken ones and their status.
 
     python tests/data/make_golden.py
 
@@ -180,7 +180,7 @@ def of_the_writer() -> Iterator[Golden]:
     code = partial(writer.label_map_channel, rng=np.random.default_rng(0))
     yield written("label-map-of-many", image, writer.fast_file(image, code_channel=code))
     image = np.repeat(np.arange(0, 192, 3, np.uint8), 64 * 3).reshape(64, 64, 3)  # constant rows take two bytes each
-    image[20:30] = slope((10, 64, 3), np.uint8)
+    image[20:22] = slope((2, 64, 3), np.uint8)
     yield written("prototype", image, writer.prototype_file(image))
 
 

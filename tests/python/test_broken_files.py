@@ -1,4 +1,4 @@
-"""The codec on the catalogue of broken files: each is refused with its status, by every back end, and odd ones decode."""
+"""The codec on the catalogue of broken files: every back end refuses each with its status, and odd ones decode."""
 
 import numpy as np
 import pytest

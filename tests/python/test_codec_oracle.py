@@ -98,4 +98,3 @@ def test_mangled_files_get_the_same_verdict(image, seed, data):
                 assert error.status == expected
             else:
                 assert_same(decoded, expected)
-

@@ -1,4 +1,4 @@
-"""The golden files in tests/data: whatever becomes of the codec, these keep their pixels, and the broken ones their errors."""
+"""The golden files in tests/data: whatever becomes of the codec, these keep their pixels or their errors."""
 
 import hashlib
 import json

@@ -1,8 +1,8 @@
 // The kernel for the tiles that the one for 8-bit `fast` tiles leaves: 16 bits, label maps, `paper`, `raw`, and whatever is converted.
 //
-// A block decodes a tile, in phases with barriers between them: one thread reads the structure; a team of 16 lanes a channel decodes planes into
-// shared memory; all threads write the part of the tile that lies in the region, converted. Phases are functions of a thread's or a team's
-// number, so that tests can run them on a CPU, one thread after the other.
+// A block decodes a tile, in phases with barriers between them: one thread reads the structure; a team of 16 lanes a channel decodes planes
+// into shared memory; all threads write the part of the tile that lies in the region, converted. Phases are functions of a thread's or a
+// team's number, so that tests can run them on a CPU, one thread after the other.
 #pragma once
 
 #include "../convert_pixel.h"

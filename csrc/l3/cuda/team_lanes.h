@@ -1,5 +1,5 @@
-// Lanes on a GPU, for code whose control flow differs between the two teams of a warp: every operation is among the lanes of its own team only.
-// Teams that happen to agree still run side by side.
+// Lanes on a GPU, for code whose control flow differs between the two teams of a warp: every operation is among the lanes of its own team
+// only. Teams that happen to agree still run side by side.
 #pragma once
 
 #include "warp_lanes.h"
