@@ -7,11 +7,12 @@ export PATH := $(VENV)/bin:$(PATH)
 # An editable install knows only the Python files that it found, so these count as sources too.
 SOURCES := CMakeLists.txt $(shell find cmake csrc python -type f -not -name '*.pyc')
 
-.PHONY: help venv build demo test test-cpp test-sanitized test-python clean
+.PHONY: help venv build demo test test-cpp test-sanitized test-python fuzz clean
 
 help:
 	@echo "make demo    convert photographs to L3, decode them with DALI, compare with PNG, BMP and JPEG"
 	@echo "make test    run the C++ and the Python tests"
+	@echo "make fuzz    fuzz the decoder with libFuzzer (needs clang); SECONDS=300"
 	@echo "make build   install the package with everything it needs into .venv"
 	@echo "make clean   remove .venv and build"
 
@@ -48,6 +49,14 @@ test-sanitized: venv
 
 test-python: build
 	python -m pytest
+
+# Not part of `make test`: needs clang with libFuzzer.
+SECONDS ?= 300
+fuzz: venv
+	cmake -S tests/fuzz -B build/fuzz -DCMAKE_CXX_COMPILER=clang++
+	cmake --build build/fuzz --parallel $(JOBS)
+	mkdir -p build/fuzz/corpus
+	build/fuzz/decode_fuzzer -max_total_time=$(SECONDS) build/fuzz/corpus tests/data/golden
 
 clean:
 	rm -rf $(VENV) build
