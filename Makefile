@@ -2,12 +2,15 @@
 PYTHON ?= python3
 JOBS ?= $(shell nproc)
 
+# The GPUs to compile for: those of this machine, or one, to see that it compiles. (pip alone compiles for all.)
+CUDA_ARCHITECTURES ?= $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sort -u | paste -sd';'),90)
+
 VENV := $(CURDIR)/.venv
 export PATH := $(VENV)/bin:$(PATH)
 # An editable install knows only the Python files that it found, so these count as sources too.
 SOURCES := CMakeLists.txt $(shell find cmake csrc python -type f -not -name '*.pyc')
 
-.PHONY: help venv build demo test test-cpp test-sanitized test-python fuzz clean
+.PHONY: help venv build demo test test-cpp test-sanitized test-cuda test-python fuzz clean
 
 help:
 	@echo "make demo    convert photographs to L3, decode them with DALI, compare with PNG, BMP and JPEG"
@@ -28,13 +31,14 @@ $(VENV)/requirements.txt: pyproject.toml _build/backend.py
 	mv $@.new $@
 
 $(VENV)/installed: $(VENV)/requirements.txt $(SOURCES)
-	pip install --quiet --no-build-isolation --editable '.[demo,test]'
+	pip install --quiet --no-build-isolation --editable '.[demo,test]' \
+	  --config-settings 'cmake.define.CMAKE_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES)'
 	touch $@
 
 demo: build
 	python examples/demo.py
 
-test: test-cpp test-sanitized test-python
+test: test-cpp test-sanitized test-cuda test-python
 
 # The core and its tests by CMake alone, as a C++ project would build them; then once more under ASan and UBSan.
 test-cpp: venv
@@ -46,6 +50,12 @@ test-sanitized: venv
 	cmake -S . -B build/sanitized -DDALI_L3_SANITIZE=ON
 	cmake --build build/sanitized --parallel $(JOBS)
 	ctest --test-dir build/sanitized --output-on-failure --parallel $(JOBS)
+
+# That the decoder for CUDA devices compiles without warnings, with a toolkit on the system or the one in .venv.
+test-cuda: venv
+	cmake -S . -B build/cuda -DDALI_L3_CUDA=ON -DDALI_L3_TESTS=OFF -DCMAKE_COMPILE_WARNING_AS_ERROR=ON \
+	  '-DCMAKE_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES)'
+	cmake --build build/cuda --parallel $(JOBS)
 
 test-python: build
 	python -m pytest

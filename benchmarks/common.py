@@ -28,23 +28,24 @@ RESULTS = Path(__file__).parent / "results"
 console = Console()
 
 
-# ---- measuring -----------------------------------------------------------------------------------------------------------
+# ---- measuring -------------------------------------------------------------------------------------------------------
 
 
 def interleave(functions: dict[str, Callable[[], object]], rounds: int, warm: bool) -> dict[str, list[float]]:
-    """Seconds that each function took in each round. The functions take turns, so that a disturbance hits them alike.
+    """CPU seconds of each function in each round. The functions take turns, so that a disturbance hits them alike.
 
-    With `warm` each timed call follows an untimed one at once: the function finds its own data in the caches, not the data of
-    the one before it.
+    CPU time, because time on the clock flatters the quick: another process takes the CPU away in the middle of a long call.
+    With `warm` each timed call follows an untimed one at once: the function finds its own data in the caches, not those
+    of the function before it.
     """
     seconds: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(rounds):
         for name, function in functions.items():
             if warm:
                 function()
-            start = time.perf_counter()
+            start = time.process_time()
             function()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(time.process_time() - start)
     return seconds
 
 
@@ -72,7 +73,7 @@ def median_ratio(numerators: Iterable[float], denominators: Iterable[float]) -> 
     return statistics.median(a / b for a, b in zip(numerators, denominators, strict=True))
 
 
-# ---- PNG, the baseline ---------------------------------------------------------------------------------------------------
+# ---- PNG, the baseline -----------------------------------------------------------------------------------------------
 
 
 def png(image: np.ndarray) -> bytes:
@@ -84,7 +85,7 @@ def png(image: np.ndarray) -> bytes:
     return buffer.getvalue()
 
 
-# ---- reporting -----------------------------------------------------------------------------------------------------------
+# ---- reporting -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
     python benchmarks/dali_decode.py [--fhd FOLDER] [--uhd FOLDER]
 
-takes PNG photographs of 1920x1080 and 3840x2160 pixels (those of scikit-image, enlarged by reflection, by default) and writes
-results/dali_decode.json and a plot beside it. The protocol is described in docs/benchmarks.md.
+takes PNG photographs of 1920x1080 and 3840x2160 pixels (those of scikit-image, enlarged by reflection, by default) and
+writes results/dali_decode.json and a plot beside it. The protocol is described in docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ import dali_l3
 
 BATCH_SIZE = 16
 THREADS = 2
-FILES = 48  # of each format, so that encoded images come from memory, not from the CPU's caches
 PREFETCHED = 2  # batches, DALI's default
 SIZES = {"FHD": (1080, 1920), "HD": (720, 1280), "UHD": (2160, 3840)}
 TARGETS = {"FHD": 20, "HD": 12, "UHD": 20}  # times PNG's images/s, at least
@@ -65,20 +64,33 @@ def pipeline(files: list[str], decode: Callable):
     return decode(encoded)
 
 
+def start(pipe: Pipeline) -> None:
+    """Runs the first batches: the first `schedule_run` schedules all that DALI prefetches, later ones one each."""
+    pipe.build()
+    pipe.schedule_run()
+    for _ in range(PREFETCHED):
+        take(pipe)
+
+
+def take(pipe: Pipeline) -> None:
+    """Waits for a batch that was scheduled, and drops it."""
+    pipe.share_outputs()
+    pipe.release_outputs()
+
+
 def run(pipe: Pipeline, batches: int) -> None:
     """Runs a number of batches, keeping as many under way as DALI prefetches; nothing is under way before or after."""
     for scheduled in range(batches + PREFETCHED):
         if scheduled >= PREFETCHED:
-            pipe.share_outputs()
-            pipe.release_outputs()
+            take(pipe)
         if scheduled < batches:
             pipe.schedule_run()
 
 
-def write_files(folder: Path, photos: datasets.Images) -> dict[str, list[str]]:
-    """Writes `FILES` files of each type, copies included; returns their paths by type."""
+def write_files(folder: Path, photos: datasets.Images, count: int) -> dict[str, list[str]]:
+    """Writes `count` files of each type, copies included; returns their paths by type."""
     paths: dict[str, list[str]] = {suffix: [] for suffix in ENCODERS}
-    for number, (name, photo) in zip(range(FILES), itertools.cycle(photos.items())):
+    for number, (name, photo) in zip(range(count), itertools.cycle(photos.items())):
         for suffix, encode in ENCODERS.items():
             path = folder / f"{number:03}-{name}.{suffix}"
             if number < len(photos):
@@ -98,21 +110,20 @@ def check(pipes: dict[str, Pipeline]) -> None:
                 raise SystemExit(f"sample {index} differs from its PNG")
 
 
-def measure(photos: datasets.Images, rounds: int, seconds: float) -> dict[str, Any]:
-    """Images/s, CPU seconds per image and bytes per file of each system. The systems take turns; medians over the rounds."""
+def measure(photos: datasets.Images, files: int, rounds: int, seconds: float) -> dict[str, Any]:
+    """Images/s, CPU seconds per image and bytes per file of each system, which take turns; medians over the rounds."""
     with tempfile.TemporaryDirectory() as folder:
-        paths = write_files(Path(folder), photos)
+        paths = write_files(Path(folder), photos, files)
         pipes = {name: pipeline(paths[suffix], decode) for name, (suffix, decode) in SYSTEMS.items()}
         # Checked on pipelines of their own, which go on prefetching for as long as they live.
         check({name: pipeline(paths[suffix], decode) for name, (suffix, decode) in SYSTEMS.items()})
         batches, measured = {}, {name: [] for name in SYSTEMS}
+        epoch = -(-files // BATCH_SIZE)
         for name, pipe in pipes.items():
-            pipe.build()
-            run(pipe, FILES // BATCH_SIZE)  # brings the files into the page cache, and the buffers to their size
-            start = time.perf_counter()
-            run(pipe, FILES // BATCH_SIZE)
-            speed = FILES / BATCH_SIZE / (time.perf_counter() - start)
-            batches[name] = max(FILES // BATCH_SIZE, round(seconds * speed))
+            start(pipe)
+            run(pipe, epoch)  # brings the files into the page cache, and the buffers to their size
+            images_per_s, _ = time_run(pipe, epoch)
+            batches[name] = max(epoch, round(seconds * images_per_s / BATCH_SIZE))
         for _ in range(rounds):
             for name, pipe in pipes.items():
                 measured[name].append(time_run(pipe, batches[name]))
@@ -141,10 +152,10 @@ def time_run(pipe: Pipeline, batches: int) -> tuple[float, float]:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         return time.perf_counter(), usage.ru_utime + usage.ru_stime
 
-    start, cpu_start = now()
+    before, cpu_before = now()
     run(pipe, batches)
-    end, cpu_end = now()
-    return batches * BATCH_SIZE / (end - start), (cpu_end - cpu_start) / (batches * BATCH_SIZE)
+    after, cpu_after = now()
+    return batches * BATCH_SIZE / (after - before), (cpu_after - cpu_before) / (batches * BATCH_SIZE)
 
 
 def show(size: str, systems: dict[str, Any]) -> None:
@@ -180,6 +191,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compare formats in a DALI pipeline on the CPU.")
     parser.add_argument("--fhd", type=Path, help="folder of PNG photographs of 1920x1080 pixels")
     parser.add_argument("--uhd", type=Path, help="folder of PNG photographs of 3840x2160 pixels")
+    parser.add_argument("--files", type=int, default=48, help="files of each format, copies included")
     parser.add_argument("--rounds", type=int, default=7, help="timed runs of each system")
     parser.add_argument("--seconds", type=float, default=1, help="rough length of a timed run")
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES), help="image sizes to measure")
@@ -195,7 +207,7 @@ def main() -> None:
     others = OthersLoad()
     sizes = {}
     for size in arguments.sizes:
-        sizes[size] = measure(photos(size), arguments.rounds, arguments.seconds)
+        sizes[size] = measure(photos(size), arguments.files, arguments.rounds, arguments.seconds)
         show(size, sizes[size])
     targets = [
         Target(f"{size}: images/s, {name} / PNG", sizes[size][name]["times_png"], TARGETS[size])
@@ -207,7 +219,7 @@ def main() -> None:
         "settings": {
             "batch_size": BATCH_SIZE,
             "threads": THREADS,
-            "files": FILES,
+            "files": arguments.files,
             "rounds": arguments.rounds,
             "seconds": arguments.seconds,
         },

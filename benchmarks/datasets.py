@@ -2,8 +2,8 @@
 
     python benchmarks/datasets.py OUT [FOLDER ...]
 
-writes a folder of PNG files for each set. The photographs are those in the folders, or those that come with scikit-image.
-Everything is deterministic.
+writes a folder of PNG files for each set. The photographs are those in the folders, or those that come with
+scikit-image. Everything is deterministic.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read_photos(folder: Path) -> Images:
 
 
 def enlarge(photo: np.ndarray, height: int, width: int) -> np.ndarray:
-    """A photograph of the size asked for: repeated by reflection, which keeps its statistics and makes no seams, or cut."""
+    """A photograph of the size asked for: repeated by reflection, which keeps its statistics without seams, or cut."""
     rows, columns = photo.shape[:2]
     padding = ((0, max(0, height - rows)), (0, max(0, width - columns)), (0, 0))
     return np.ascontiguousarray(np.pad(photo, padding, mode="symmetric")[:height, :width])
@@ -53,11 +53,11 @@ def shrink(photo: np.ndarray, height: int, width: int) -> np.ndarray:
     return np.asarray(Image.fromarray(photo).resize((width, height), Image.Resampling.BOX))
 
 
-# ---- 16 bits -----------------------------------------------------------------------------------------------------------
+# ---- 16 bits ---------------------------------------------------------------------------------------------------------
 
 
 def _linear(photo: np.ndarray) -> np.ndarray:
-    """Light intensity, 0 … 1, averaged over squares of pixels, which gives it more levels than the 256 of the photograph."""
+    """Light intensity, 0 … 1, averaged over squares of pixels, which gives it more levels than the photograph's 256."""
     factor = max(2, round(photo.shape[0] / DEEP_HEIGHT))
     rows, columns = (size // factor * factor for size in photo.shape[:2])
     value = photo[:rows, :columns] / 255
@@ -80,7 +80,7 @@ def gray12(photo: np.ndarray) -> np.ndarray:
     return np.round(color.rgb2gray(_linear(photo)) * 4095).astype(np.uint16)
 
 
-# ---- label maps and masks ------------------------------------------------------------------------------------------------
+# ---- label maps and masks --------------------------------------------------------------------------------------------
 
 
 def _annotated_size(photo: np.ndarray) -> np.ndarray:
@@ -148,7 +148,7 @@ def make_set(name: str, photos: Images) -> Images:
     return {f"{photo}-{make.__name__}": make(photos[photo]) for photo in photos for make in SETS[name]}
 
 
-# ---- command line --------------------------------------------------------------------------------------------------------
+# ---- command line ----------------------------------------------------------------------------------------------------
 
 
 def write_set(folder: Path, images: Images) -> None:

@@ -1,27 +1,12 @@
 # Finds DALI and nvImageCodec where pip installed them, and the headers of the CUDA runtime, which theirs include.
 #
-# No package is imported to be found: importing DALI takes seconds and may fail on a build machine. The CUDA headers come from a toolkit on
-# the system or else from the PyPI packages nvidia-cuda-runtime, nvidia-cuda-crt and nvidia-cuda-cccl.
+# The CUDA headers come from a toolkit on the system or else from the PyPI packages nvidia-cuda-runtime, nvidia-cuda-crt and nvidia-cuda-cccl.
 #
 # Defines the targets
 #   dali::dali        DALI's headers and libraries
 #   dali::nvimgcodec  nvImageCodec's headers; its extensions link against nothing
 include_guard(GLOBAL)
-find_package(Python REQUIRED COMPONENTS Interpreter)
-
-# Sets ${variable} to the folder of a Python package, or to nothing.
-function(find_python_package package variable)
-  execute_process(
-    COMMAND "${Python_EXECUTABLE}" -c "
-import importlib.util
-try:
-    spec = importlib.util.find_spec('${package}')
-except ModuleNotFoundError:  # its parent is missing
-    spec = None
-print(next(iter(spec.submodule_search_locations)) if spec else '', end='')"
-    OUTPUT_VARIABLE folder COMMAND_ERROR_IS_FATAL ANY)
-  set(${variable} "${folder}" PARENT_SCOPE)
-endfunction()
+include(PythonPackage)
 
 find_python_package(nvidia.dali DALI_DIR)
 find_python_package(nvidia.nvimgcodec NVIMGCODEC_DIR)

@@ -1,9 +1,9 @@
-"""Shows what L3 is for: photographs become L3 files, and an ordinary DALI pipeline reads them, bit for bit and much faster.
+"""Shows what L3 is for: photographs become L3 files, which an ordinary DALI pipeline reads, bit for bit and fast.
 
     python examples/demo.py [--out FOLDER]
 
-Takes scikit-image's photographs, which need no network. Their L3 files are compared with PNG, and the images/s of both, of BMP
-and of JPEG are measured on copies enlarged by reflection. Works without a GPU, in under a minute.
+Takes scikit-image's photographs, which need no network. Their L3 files are compared with PNG, and the images/s of both,
+of BMP and of JPEG are measured on copies enlarged by reflection. Works without a GPU, in under a minute.
 """
 
 from __future__ import annotations
@@ -86,17 +86,18 @@ def check(folder: Path) -> int:
 
 def images_per_second(folder: Path, seconds: float, rounds: int = 3) -> dict[str, float]:
     """The pipeline's speed for each format: the formats take turns; medians."""
-    pipes = {name: pipeline(files_of(folder, name)) for name in FORMATS}
     speeds: dict[str, list[float]] = {name: [] for name in FORMATS}
     for _ in range(rounds):
-        for name, pipe in pipes.items():
-            for _ in range(3):  # what the pipeline had prefetched while the others ran
+        for name in FORMATS:
+            pipe = pipeline(files_of(folder, name))  # one at a time, since pipelines work ahead
+            for _ in range(3):
                 pipe.run()
             batches, start = 0, time.perf_counter()
             while time.perf_counter() < start + seconds:
                 pipe.run()
                 batches += 1
             speeds[name].append(batches * BATCH_SIZE / (time.perf_counter() - start))
+            del pipe
     return {name: statistics.median(values) for name, values in speeds.items()}
 
 
@@ -119,7 +120,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("build/demo"), help="folder for the images and the chart")
     parser.add_argument("--height", type=int, default=1080, help="of the enlarged photographs, pixels")
     parser.add_argument("--width", type=int, default=1920, help="of the enlarged photographs, pixels")
-    parser.add_argument("--seconds", type=float, default=1, help="length of a timed run, of which each format has three")
+    parser.add_argument("--seconds", type=float, default=1, help="length of each of a format's three timed runs")
     arguments = parser.parse_args()
     originals, enlarged = arguments.out / "photographs", arguments.out / "enlarged"
 
@@ -146,8 +147,8 @@ def main() -> None:
         )
     console.print(table)
     console.print(
-        f"Size: the {len(photos)} photographs as they are. Speed: file reader and fn.decoders.image on {THREADS} CPU threads, "
-        f"L3 back end {dali_l3.backend()}."
+        f"Size: the {len(photos)} photographs as they are. Speed: file reader and fn.decoders.image on {THREADS} CPU "
+        f"threads, L3 back end {dali_l3.backend()}."
     )
     chart = arguments.out / "chart.png"
     plot(sizes, speeds, chart)

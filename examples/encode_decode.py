@@ -9,7 +9,7 @@ from skimage import data
 import dali_l3
 
 photo = data.astronaut()  # uint8, (512, 512, 3)
-encoded = dali_l3.encode(photo, metadata={"comment": "Eileen Collins".encode()})
+encoded = dali_l3.encode(photo, metadata={"comment": b"Eileen Collins"})
 print(f"{photo.nbytes} bytes of pixels became {len(encoded)} bytes")
 
 info = dali_l3.peek(encoded)  # reads the header alone

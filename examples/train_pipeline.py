@@ -11,7 +11,7 @@ import time
 
 from nvidia.dali import fn, pipeline_def, types
 
-import dali_l3  # noqa: F401: makes DALI's decoders handle L3 files
+import dali_l3  # noqa: F401  (makes DALI's decoders handle L3 files)
 
 MEAN = [0.485 * 255, 0.456 * 255, 0.406 * 255]
 STD = [0.229 * 255, 0.224 * 255, 0.225 * 255]

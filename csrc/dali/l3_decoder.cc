@@ -1,43 +1,17 @@
-// decoders.l3: schema, parsing of a batch, and the division of its tiles among DALI's threads.
+// decoders.l3: schema, and the division of a batch's tiles among DALI's threads.
 
 #include "l3_decoder.h"
 
 #include <algorithm>
 #include <atomic>
-#include <stdexcept>
 
 namespace dali_l3 {
 namespace {
 
 using dali::CPUBackend;
-using dali::make_string;
 
 // Tiles in a piece: some 100 microseconds of work, so that taking a piece costs nothing beside it and one image still occupies all threads.
 constexpr uint32_t kTilesPerPiece = 64;
-
-l3_color ToColor(dali::DALIImageType type) {
-  switch (type) {
-    case dali::DALI_RGB: return L3_COLOR_RGB;
-    case dali::DALI_BGR: return L3_COLOR_BGR;
-    case dali::DALI_GRAY: return L3_COLOR_GRAY;
-    case dali::DALI_YCbCr: return L3_COLOR_YCBCR;
-    case dali::DALI_ANY_DATA: return L3_COLOR_NATIVE;
-  }
-  throw std::invalid_argument(make_string("`output_type` must be RGB, BGR, GRAY, YCbCr or ANY_DATA, not ", static_cast<int>(type)));
-}
-
-l3_sample ToSample(dali::DALIDataType type) {
-  switch (type) {
-    case DALI_UINT8: return L3_SAMPLE_U8;
-    case DALI_INT8: return L3_SAMPLE_I8;
-    case DALI_UINT16: return L3_SAMPLE_U16;
-    case DALI_INT16: return L3_SAMPLE_I16;
-    case DALI_UINT32: return L3_SAMPLE_U32;
-    case DALI_INT32: return L3_SAMPLE_I32;
-    case DALI_FLOAT: return L3_SAMPLE_F32;
-    default: throw std::invalid_argument(make_string("`dtype` must be UINT8, INT8, UINT16, INT16, UINT32, INT32 or FLOAT, not ", type));
-  }
-}
 
 // Bytes of a batch's output from which on it is written past the cache: it would be evicted before anyone reads it, and lines that are
 // written past the cache need not be read first. About a core's share of a last-level cache. The size that the system reports is wrong on
@@ -46,36 +20,10 @@ constexpr size_t kBypassCacheSize = size_t{4} << 20;
 
 }  // namespace
 
-L3Decoder::L3Decoder(const dali::OpSpec &spec)
-    : StatelessOperator(spec),
-      roi_(spec),
-      dtype_(spec.GetArgument<dali::DALIDataType>("dtype")),
-      color_(ToColor(spec.GetArgument<dali::DALIImageType>("output_type"))),
-      sample_type_(ToSample(dtype_)),
-      options_(spec.GetArgument<bool>("verify") ? L3_VERIFY : 0) {}
+L3Decoder::L3Decoder(const dali::OpSpec &spec) : StatelessOperator(spec), batch_(spec) {}
 
 bool L3Decoder::SetupImpl(std::vector<dali::OutputDesc> &outputs, const dali::Workspace &ws) {
-  const auto &input = ws.Input<CPUBackend>(0);
-  const int batch_size = input.num_samples();
-  if (input.type() != DALI_UINT8) {
-    throw std::invalid_argument(make_string("The input must hold the bytes of encoded files as uint8, not ", input.type()));
-  }
-  roi_.Acquire(spec_, ws, batch_size);
-  samples_.resize(batch_size);
-  outputs.resize(1);
-  outputs[0].type = dtype_;
-  outputs[0].shape.resize(batch_size, 3);
-  for (int i = 0; i < batch_size; i++) {
-    auto &[stream, roi] = samples_[i];
-    l3_error error;
-    if (l3_open(input.raw_tensor(i), dali::volume(input.tensor_shape_span(i)), &stream, &error) != L3_OK) Fail(input, i, error.message);
-    try {
-      roi = roi_.Region(i, stream.info.height, stream.info.width);
-    } catch (const std::invalid_argument &e) {
-      Fail(input, i, e.what());
-    }
-    outputs[0].shape.set_tensor_shape(i, dali::TensorShape<3>(roi.height, roi.width, l3_output_channels(&stream.info, color_)));
-  }
+  batch_.Parse(spec_, ws, outputs);
   return true;
 }
 
@@ -86,8 +34,9 @@ void L3Decoder::RunImpl(dali::Workspace &ws) {
   const bool bypass_cache = output.nbytes() > kBypassCacheSize;
 
   pieces_.clear();
-  for (int i = 0; i < static_cast<int>(samples_.size()); i++) {
-    const uint32_t tiles = l3_tile_count(&samples_[i].stream, &samples_[i].roi);
+  for (int i = 0; i < static_cast<int>(batch_.samples().size()); i++) {
+    const auto &[stream, roi] = batch_.samples()[i];
+    const uint32_t tiles = l3_tile_count(&stream, &roi);
     for (uint32_t first = 0; first < tiles; first += kTilesPerPiece) {
       pieces_.push_back({i, first, std::min(kTilesPerPiece, tiles - first)});
     }
@@ -104,31 +53,22 @@ void L3Decoder::RunImpl(dali::Workspace &ws) {
   const size_t workers = std::min<size_t>(threads.NumThreads(), pieces_.size());
   for (size_t i = 0; i < workers; i++) threads.AddWork(std::ref(work));
   threads.RunAll();
-  if (failed_sample_ >= 0) Fail(input, failed_sample_, failure_.message);
+  if (failed_sample_ >= 0) FailSample(input, failed_sample_, failure_.message);
 }
 
 void L3Decoder::DecodePiece(const Piece &piece, dali::TensorList<CPUBackend> &output, bool bypass_cache) {
-  const auto &[stream, roi] = samples_[piece.sample];
-  const size_t pixel_size = size_t{l3_output_channels(&stream.info, color_)} * l3_output_sample_size(&stream.info, sample_type_);
-  l3_output destination = {};
-  destination.data = output.raw_mutable_tensor(piece.sample);
-  destination.row_stride = roi.width * pixel_size;
-  destination.color = color_;
-  destination.sample = sample_type_;
+  const auto &[stream, roi] = batch_.samples()[piece.sample];
+  l3_output destination = batch_.Output(piece.sample, output.raw_mutable_tensor(piece.sample));
   destination.bypass_cache = bypass_cache;
+  const uint32_t options = batch_.verify() ? L3_VERIFY : 0;
   l3_error error;
-  if (l3_decode_tiles(&stream, &roi, &destination, options_, piece.first_tile, piece.tile_count, &error) == L3_OK) return;
+  if (l3_decode_tiles(&stream, &roi, &destination, options, piece.first_tile, piece.tile_count, &error) == L3_OK) return;
 
   std::lock_guard lock(failure_mutex_);
   if (failed_sample_ < 0 || piece.sample < failed_sample_) {
     failed_sample_ = piece.sample;
     failure_ = error;
   }
-}
-
-void L3Decoder::Fail(const dali::TensorList<CPUBackend> &input, int sample, const std::string &reason) {
-  const auto &source = input.GetMeta(sample).GetSourceInfo();
-  throw std::runtime_error(make_string("Failed to decode sample #", sample, " (", source.empty() ? "unnamed" : source, "): ", reason));
 }
 
 }  // namespace dali_l3
@@ -141,8 +81,9 @@ DALI_REGISTER_OPERATOR(decoders__L3, dali_l3::L3Decoder, CPU);
 DALI_SCHEMA(decoders__L3)
     .DocStr(R"code(Decodes L3 images.
 
-The output is in *HWC* layout; two-dimensional images become ``HxWx1``. Threads share the tiles of all images of a batch, so that a batch of
-one large image keeps all of them busy.
+The output is in *HWC* layout; two-dimensional images become ``HxWx1``. With the "cpu" device, threads share the tiles of all images of a
+batch, so that a batch of one large image keeps all of them busy. With the "mixed" device, a batch is copied to the GPU and decoded there as
+one; threads check and gather its bytes.
 
 A region of interest can be given by the arguments of :meth:`nvidia.dali.fn.decoders.image_crop` or by those of
 :meth:`nvidia.dali.fn.decoders.image_slice`, but not by both. Only the tiles that it touches are read. It must not be empty and must lie

@@ -3,12 +3,11 @@
 #define DALI_L3_DALI_L3_DECODER_H_
 
 #include <mutex>
-#include <string>
 #include <vector>
 
 #include "dali/pipeline/operator/checkpointing/stateless_operator.h"
+#include "encoded_batch.h"
 #include "l3/l3.h"
-#include "roi.h"
 
 namespace dali_l3 {
 
@@ -21,10 +20,6 @@ class L3Decoder : public dali::StatelessOperator<dali::CPUBackend> {
   void RunImpl(dali::Workspace &ws) override;
 
  private:
-  struct Sample {
-    l3_stream stream;
-    l3_rect roi;
-  };
   // A run of tiles of one sample: the unit of work that threads take.
   struct Piece {
     int sample;
@@ -32,16 +27,10 @@ class L3Decoder : public dali::StatelessOperator<dali::CPUBackend> {
   };
 
   void DecodePiece(const Piece &piece, dali::TensorList<dali::CPUBackend> &output, bool bypass_cache);
-  [[noreturn]] static void Fail(const dali::TensorList<dali::CPUBackend> &input, int sample, const std::string &reason);
 
-  RoiArguments roi_;
-  dali::DALIDataType dtype_;
-  l3_color color_;
-  l3_sample sample_type_;
-  uint32_t options_;
+  EncodedBatch batch_;
 
   // Of the current batch; members, so that their memory is not allocated anew for each.
-  std::vector<Sample> samples_;
   std::vector<Piece> pieces_;
   std::mutex failure_mutex_;
   int failed_sample_ = -1;  // the first one in the batch

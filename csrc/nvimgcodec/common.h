@@ -1,4 +1,4 @@
-// What the parser, the decoder and the encoder of the extension share.
+// What the parser, the decoders and the encoder of the extension share.
 #ifndef DALI_L3_NVIMGCODEC_COMMON_H_
 #define DALI_L3_NVIMGCODEC_COMMON_H_
 
@@ -64,6 +64,12 @@ T Tagged(nvimgcodecStructureType_t type) {
   structure.struct_type = type;
   structure.struct_size = sizeof(T);
   return structure;
+}
+
+// The getMetadata of decoders: metadata are not offered to the framework.
+inline nvimgcodecStatus_t NoMetadata(nvimgcodecDecoder_t /*decoder*/, const nvimgcodecCodeStreamDesc_t * /*code_stream*/,
+                                     nvimgcodecMetadata_t ** /*metadata*/, int * /*metadata_count*/) noexcept {
+  return NVIMGCODEC_STATUS_IMPLEMENTATION_UNSUPPORTED;
 }
 
 // What an image or a code stream says of itself. Throws std::runtime_error when it does not.

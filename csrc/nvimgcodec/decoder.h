@@ -18,8 +18,6 @@ class Decoder {
   static nvimgcodecStatus_t Create(void *instance, nvimgcodecDecoder_t *decoder, const nvimgcodecExecutionParams_t *exec_params,
                                    const char *options) noexcept;
   static nvimgcodecStatus_t Destroy(nvimgcodecDecoder_t decoder) noexcept;
-  static nvimgcodecStatus_t GetMetadata(nvimgcodecDecoder_t decoder, const nvimgcodecCodeStreamDesc_t *code_stream,
-                                        nvimgcodecMetadata_t **metadata, int *metadata_count) noexcept;
   static nvimgcodecProcessingStatus_t CanDecode(nvimgcodecDecoder_t decoder, const nvimgcodecImageDesc_t *image,
                                                 const nvimgcodecCodeStreamDesc_t *code_stream, const nvimgcodecDecodeParams_t *params,
                                                 int thread_idx) noexcept;

@@ -4,6 +4,9 @@
 
 #include "decoder.h"
 #include "encoder.h"
+#ifdef DALI_L3_CUDA
+#include "gpu_decoder.h"
+#endif
 #include "parser.h"
 
 namespace dali_l3 {
@@ -23,12 +26,18 @@ class Extension {
     constexpr float priority = NVIMGCODEC_PRIORITY_NORMAL;
     if (auto status = framework_->registerParser(framework_->instance, parser_.descriptor(), priority)) return status;
     if (auto status = framework_->registerDecoder(framework_->instance, decoder_.descriptor(), priority)) return status;
+#ifdef DALI_L3_CUDA
+    if (auto status = framework_->registerDecoder(framework_->instance, gpu_decoder_.descriptor(), NVIMGCODEC_PRIORITY_HIGH)) return status;
+#endif
     return framework_->registerEncoder(framework_->instance, encoder_.descriptor(), priority);
   }
 
   // Unregistering what is not registered does no harm.
   void Unregister() {
     framework_->unregisterEncoder(framework_->instance, encoder_.descriptor());
+#ifdef DALI_L3_CUDA
+    framework_->unregisterDecoder(framework_->instance, gpu_decoder_.descriptor());
+#endif
     framework_->unregisterDecoder(framework_->instance, decoder_.descriptor());
     framework_->unregisterParser(framework_->instance, parser_.descriptor());
   }
@@ -38,6 +47,9 @@ class Extension {
   Parser parser_;
   Decoder decoder_;
   Encoder encoder_;
+#ifdef DALI_L3_CUDA
+  GpuDecoder gpu_decoder_{framework_};
+#endif
 };
 
 nvimgcodecStatus_t Destroy(nvimgcodecExtension_t handle) noexcept {

@@ -15,7 +15,18 @@ CONVERSIONS = [
 DTYPES = {name: getattr(types, name) for name in ("UINT8", "INT8", "UINT16", "INT16", "UINT32", "INT32", "FLOAT")}
 
 
-def decode_batch(decoder, files, *inputs, threads=2, **arguments):
+def device_id(device):
+    """The `device_id` of a pipeline whose decoders are on `device`, "cpu" or "mixed"."""
+    return 0 if device == "mixed" else None
+
+
+def to_arrays(output):
+    """The samples of a pipeline's output, wherever it is."""
+    output = output.as_cpu()
+    return [np.array(output[i]) for i in range(len(output))]
+
+
+def decode_batch(decoder, files, *inputs, threads=2, device="cpu", **arguments):
     """Decodes a batch through a pipeline.
 
     Args:
@@ -23,6 +34,7 @@ def decode_batch(decoder, files, *inputs, threads=2, **arguments):
         files: Encoded files, bytes each.
         *inputs: Further inputs: each a list with an array for each file.
         threads: Threads of the pipeline.
+        device: Of the operator, "cpu" or "mixed".
         **arguments: Arguments of the operator; a list of arrays becomes a tensor argument.
 
     Returns:
@@ -32,14 +44,14 @@ def decode_batch(decoder, files, *inputs, threads=2, **arguments):
     def source(arrays):
         return fn.external_source(source=lambda: arrays, batch=True)
 
-    @pipeline_def(batch_size=len(files), num_threads=threads, device_id=None, prefetch_queue_depth=1)
+    @pipeline_def(batch_size=len(files), num_threads=threads, device_id=device_id(device), prefetch_queue_depth=1)
     def pipeline():
         encoded = source([np.frombuffer(file, np.uint8) for file in files])
         tensors = {name: source(value) if isinstance(value, list) else value for name, value in arguments.items()}
-        return decoder(encoded, *map(source, inputs), **tensors)
+        return decoder(encoded, *map(source, inputs), device=device, **tensors)
 
     (output,) = pipeline().run()
-    return [np.array(output[i]) for i in range(len(files))]
+    return to_arrays(output)
 
 
 def decode_one(decoder, file, *inputs, **arguments):
@@ -48,16 +60,16 @@ def decode_one(decoder, file, *inputs, **arguments):
     return array
 
 
-def decode_files(decoder, paths, **arguments):
+def decode_files(decoder, paths, device="cpu", **arguments):
     """Reads and decodes one batch of files with `fn.readers.file`."""
 
-    @pipeline_def(batch_size=len(paths), num_threads=2, device_id=None, prefetch_queue_depth=1)
+    @pipeline_def(batch_size=len(paths), num_threads=2, device_id=device_id(device), prefetch_queue_depth=1)
     def pipeline():
         encoded, _ = fn.readers.file(files=[str(path) for path in paths])
-        return decoder(encoded, **arguments)
+        return decoder(encoded, device=device, **arguments)
 
     (output,) = pipeline().run()
-    return [np.array(output[i]) for i in range(len(paths))]
+    return to_arrays(output)
 
 
 def sample_pixels(bits, channels):

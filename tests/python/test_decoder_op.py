@@ -1,5 +1,6 @@
 """The operator decoders.l3 against numpy and against DALI's own decoders on the same pixels as PNG."""
 
+import os
 import pathlib
 import re
 
@@ -289,10 +290,33 @@ def test_an_empty_sample_is_an_error():
         decode_one(l3, b"")
 
 
-def test_only_the_cpu_is_offered():
+def test_cpu_and_mixed_are_offered():
     assert "decoders__L3" in ops.cpu_ops()
-    assert "decoders__L3" not in ops.mixed_ops()
+    assert "decoders__L3" in ops.mixed_ops()
     assert "decoders__L3" not in ops.gpu_ops()
+
+
+@pytest.mark.parametrize("device_id", [None, 0])
+def test_mixed_without_a_gpu_is_an_error_of_dali(device_id, run_python):
+    # Without devices to see, a machine with a GPU is one without.
+    printed = run_python(
+        f"""
+import numpy as np
+import dali_l3
+from nvidia.dali import fn, pipeline_def
+
+@pipeline_def(batch_size=1, num_threads=1, device_id={device_id})
+def pipeline():
+    return fn.decoders.l3(fn.external_source(lambda: [np.zeros(100, np.uint8)]), device="mixed")
+
+try:
+    pipeline().run()
+except RuntimeError as error:
+    print(error)
+""",
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+    )
+    assert re.search("requires a CUDA-capable GPU|while CUDA is not available", printed)
 
 
 # ---- Framework ----

@@ -18,10 +18,11 @@ def l3(*inputs, **arguments):
         dtype: `DALIDataType` of the output; UINT8 by default. 16-bit samples are scaled as DALI does; UINT16 keeps
             them.
         verify: Whether to check the checksums of the tiles that are decoded, where a file has them.
-        **arguments: Those of the region, and those that all operators take (``device``, ``name``, …).
+        device: "cpu" or "mixed". The files are in host memory in either case; with "mixed" they are decoded on the GPU.
+        **arguments: Those of the region, and those that all operators take (``name``, ``preserve``, …).
 
     Returns:
-        DataNode: The images, (height, width, channels).
+        DataNode: The images, (height, width, channels), in device memory with "mixed".
 
     Raises:
         RuntimeError: When the pipeline runs, with the file's name and what is wrong with it.

@@ -10,7 +10,7 @@ def l3(
     shape_input: DataNode | Sequence[float] = ...,
     /,
     *,
-    device: Literal["cpu"] = ...,
+    device: Literal["cpu", "mixed"] = ...,
     output_type: DALIImageType = ...,
     dtype: DALIDataType = ...,
     verify: bool = ...,

@@ -1,0 +1,168 @@
+"""Keeps the tables in the documentation equal to the results.
+
+    python benchmarks/tables.py [--check] FILE ...
+
+replaces what stands in the Markdown files between `<!-- table: NAME -->` and `<!-- end -->` by the table of that name,
+made from results/. With --check nothing is written, and a difference is an error. Needs the standard library alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+MARKED = re.compile(r"(?<=<!-- table: )([\w-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
+Row = list[str]
+
+
+def load(name: str) -> dict[str, Any]:
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def markdown(header: Row, rows: Iterable[Row]) -> str:
+    """A table whose first column is text and whose other columns are numbers."""
+    lines = [header, ["---"] + ["--:"] * (len(header) - 1), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def best_backend(codec: dict[str, Any]) -> str:
+    return codec["machine"]["l3_backend"]
+
+
+def label(system: str, backend: str) -> str | None:
+    """The name of a system in tables that show L3 by its best back end alone; None for what they leave out."""
+    if not system.startswith("L3"):
+        return system
+    labels = {f"L3 fast e2 {backend}": "**L3 fast**", f"L3 raw {backend}": "L3 raw", f"L3 paper {backend}": "L3 paper"}
+    return labels.get(system)
+
+
+def codec_by_group(key: str, digits: int) -> str:
+    """A figure of every format, by group of images."""
+    codec = load("codec")
+    groups = codec["groups"]
+    names = {system: label(system, best_backend(codec)) for system in next(iter(groups.values()))["systems"]}
+    rows = (
+        [name, *(f"{group['systems'][system][key]:.{digits}f}" for group in groups.values())]
+        for system, name in names.items()
+        if name
+    )
+    return markdown(["", *groups], rows)
+
+
+def codec_l3() -> str:
+    """The back ends and efforts of L3, on FHD photographs."""
+    systems = load("codec")["groups"]["fhd"]["systems"]
+    rows = (
+        [
+            name,
+            f"{figures['of_png']:.3f}",
+            f"{figures['decode_gb_per_s']:.2f}",
+            f"{figures['decode_times_libspng']:.1f}",
+            f"{figures['encode_gb_per_s']:.3f}",
+        ]
+        for name, figures in systems.items()
+        if name.startswith("L3")
+    )
+    return markdown(["", "bytes / PNG", "decode GB/s", "times libspng", "encode GB/s"], rows)
+
+
+def sets() -> str:
+    def rows() -> Iterator[Row]:
+        for name, figures in load("codec")["sets"].items():
+            yield [f"**{name}**", *cells(figures)]
+            for kind, kind_figures in figures["kinds"].items():
+                yield [f"`{kind}`", *cells(kind_figures)]
+
+    def cells(figures: dict[str, Any]) -> Row:
+        return [f"{figures['png_bytes'] / figures['raw_bytes']:.3f}", f"{figures['of_png']:.3f}"]
+
+    return markdown(["", "PNG / raw", "L3 / PNG"], rows())
+
+
+def dali_decode() -> str:
+    def rows() -> Iterator[Row]:
+        for size, systems in load("dali_decode")["sizes"].items():
+            for name, figures in systems.items():
+                yield [
+                    f"{size}: {name}",
+                    f"{figures['bytes_per_image'] / 1e6:.2f}",
+                    f"{figures['images_per_s']:.0f}",
+                    f"{figures['times_png']:.1f}",
+                    f"{figures['cpu_ms_per_image']:.2f}",
+                ]
+
+    return markdown(["", "MB / file", "images/s", "times PNG", "CPU ms / image"], rows())
+
+
+def targets() -> str:
+    rows = (
+        [
+            target["name"],
+            f"{target['measured']:.3g}",
+            f"{'≤' if target['at_most'] else '≥'} {target['limit']:g}",
+            "met" if target["met"] else "**missed**",
+        ]
+        for name in ("codec", "dali_decode")
+        for target in load(name)["targets"]
+    )
+    return markdown(["", "measured", "wanted", ""], rows)
+
+
+def machines() -> str:
+    """A line for each file of results: when and where they were taken."""
+
+    def line(name: str) -> str:
+        results = load(name)
+        machine, others = results["machine"], results["cpu_share_of_other_processes"]
+        packages, libraries = (
+            ", ".join(f"{part} {version}" for part, version in machine[key].items())
+            for key in ("packages", "imagecodecs")
+        )
+        return (
+            f"- `{name}.json`, {results['date'][:10]}: {machine['cpu']}, {machine['cpus']} CPUs, {machine['os']}, "
+            f"Python {machine['python']}, {packages}; Pillow's zlib {machine['pillow_zlib']}; "
+            f"in imagecodecs: {libraries}. Meanwhile other processes took {others:.0%} of the CPUs.\n"
+        )
+
+    return "".join(line(name) for name in ("codec", "dali_decode"))
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "sizes": lambda: codec_by_group("of_png", 3),
+    "decoding": lambda: codec_by_group("decode_gb_per_s", 2),
+    "encoding": lambda: codec_by_group("encode_gb_per_s", 3),
+    "l3": codec_l3,
+    "sets": sets,
+    "dali": dali_decode,
+    "targets": targets,
+    "machines": machines,
+}
+
+
+def updated(text: str) -> str:
+    """The text with its marked tables made anew."""
+    return MARKED.sub(lambda match: f"{match[1]}{match[2]}{TABLES[match[1]]()}", text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Write the results' tables into Markdown files.")
+    parser.add_argument("files", type=Path, nargs="+", help="Markdown files with marked tables")
+    parser.add_argument("--check", action="store_true", help="write nothing, fail where a table differs")
+    arguments = parser.parse_args()
+    for path in arguments.files:
+        text = path.read_text(encoding="utf-8")
+        if updated(text) == text:
+            continue
+        if arguments.check:
+            raise SystemExit(f"{path}: tables differ from the results; run: python benchmarks/tables.py {path}")
+        path.write_text(updated(text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+// Batches go to the device whole: one copy, one launch for each kind of tile, on the stream that DALI names.
+
+#include "l3_decoder_mixed.h"
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <stdexcept>
+
+#include "dali/core/device_guard.h"
+
+namespace dali_l3 {
+namespace {
+
+using dali::make_string;
+
+// An l3_parallel_for whose context is a ThreadPoolBase.
+void ParallelFor(void *context, size_t count, void (*body)(void *argument, size_t index), void *argument) {
+  auto &threads = *static_cast<dali::ThreadPoolBase *>(context);
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) body(argument, i);
+  };
+  dali::Job job;
+  const size_t workers = std::min<size_t>(threads.NumThreads(), count);
+  for (size_t i = 0; i < workers; i++) job.AddTask(std::ref(work));
+  job.Run(threads, true);
+}
+
+}  // namespace
+
+void L3DecoderMixed::Release::operator()(l3_cuda_decoder *decoder) const {
+  dali::DeviceGuard guard(device_id);
+  l3_cuda_destroy(decoder);
+}
+
+L3DecoderMixed::L3DecoderMixed(const dali::OpSpec &spec)
+    : StatelessOperator(spec),
+      batch_(spec),
+      device_id_(spec.GetArgument<int>("device_id")),
+      threads_(num_threads_),
+      decoder_(nullptr, Release{device_id_}) {}
+
+bool L3DecoderMixed::SetupImpl(std::vector<dali::OutputDesc> &outputs, const dali::Workspace &ws) {
+  batch_.Parse(spec_, ws, outputs);
+  return true;
+}
+
+void L3DecoderMixed::RunImpl(dali::Workspace &ws) {
+  const auto &input = ws.Input<dali::CPUBackend>(0);
+  auto &output = ws.Output<dali::GPUBackend>(0);
+  output.SetLayout("HWC");
+
+  l3_error error;
+  dali::DeviceGuard guard(device_id_);
+  if (!decoder_) {
+    l3_cuda_decoder *decoder;
+    if (l3_cuda_create(&decoder, &error) != L3_OK) throw std::runtime_error(make_string("decoders.l3: ", error.message));
+    decoder_.reset(decoder);
+  }
+
+  const auto &samples = batch_.samples();
+  images_.resize(samples.size());
+  for (int i = 0; i < static_cast<int>(samples.size()); i++) {
+    images_[i] = {samples[i].stream, samples[i].roi, batch_.Output(i, output.raw_mutable_tensor(i))};
+  }
+  l3_cuda_options options = {};
+  options.verify = batch_.verify();
+  options.parallel = ParallelFor;
+  options.parallel_context = &threads_;
+  size_t failed;
+  if (l3_cuda_decode(decoder_.get(), images_.data(), images_.size(), &options, ws.stream(), &failed, &error) == L3_OK) return;
+  if (failed < images_.size()) FailSample(input, static_cast<int>(failed), error.message);
+  throw std::runtime_error(make_string("decoders.l3: ", error.message));
+}
+
+}  // namespace dali_l3
+
+namespace dali {
+
+DALI_REGISTER_OPERATOR(decoders__L3, dali_l3::L3DecoderMixed, Mixed);
+
+}  // namespace dali

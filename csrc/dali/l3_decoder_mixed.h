@@ -1,0 +1,38 @@
+// The operator decoders.l3 for the GPU: encoded files in host memory, images in device memory.
+#ifndef DALI_L3_DALI_L3_DECODER_MIXED_H_
+#define DALI_L3_DALI_L3_DECODER_MIXED_H_
+
+#include <memory>
+#include <vector>
+
+#include "dali/core/exec/thread_pool_base.h"
+#include "dali/pipeline/operator/checkpointing/stateless_operator.h"
+#include "encoded_batch.h"
+#include "l3/l3_cuda.h"
+
+namespace dali_l3 {
+
+class L3DecoderMixed : public dali::StatelessOperator<dali::MixedBackend> {
+ public:
+  explicit L3DecoderMixed(const dali::OpSpec &spec);
+
+ protected:
+  bool SetupImpl(std::vector<dali::OutputDesc> &outputs, const dali::Workspace &ws) override;
+  void RunImpl(dali::Workspace &ws) override;
+
+ private:
+  struct Release {
+    int device_id;
+    void operator()(l3_cuda_decoder *decoder) const;
+  };
+
+  EncodedBatch batch_;
+  int device_id_;
+  dali::ThreadPoolBase threads_;  // DALI gives mixed operators none
+  std::unique_ptr<l3_cuda_decoder, Release> decoder_;  // made for the first batch
+  std::vector<l3_cuda_image> images_;  // of the current batch; a member, so that its memory is not allocated anew for each
+};
+
+}  // namespace dali_l3
+
+#endif  // DALI_L3_DALI_L3_DECODER_MIXED_H_
