@@ -34,9 +34,9 @@ console = Console()
 def interleave(functions: dict[str, Callable[[], object]], rounds: int, warm: bool) -> dict[str, list[float]]:
     """CPU seconds of each function in each round. The functions take turns, so that a disturbance hits them alike.
 
-    CPU time, because time on the clock flatters the quick: another process takes the CPU away in the middle of a long call.
-    With `warm` each timed call follows an untimed one at once: the function finds its own data in the caches, not those
-    of the function before it.
+    CPU time, because time on the clock flatters the quick: other processes take the CPU away in the middle of a long
+    call. With `warm` each timed call follows an untimed one at once: the function finds its own data in the caches, not
+    those of the function before it.
     """
     seconds: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(rounds):

@@ -15,7 +15,9 @@ if(NOT CMAKE_CUDA_COMPILER)
       include(PythonPackage)
       find_python_package(nvidia.cu13 CU13_DIR)
       if(NOT EXISTS ${CU13_DIR}/bin/nvcc)
-        message(FATAL_ERROR "There is no nvcc. Install a CUDA toolkit or the PyPI package nvidia-cuda-nvcc, or build without: -DDALI_L3_CUDA=OFF")
+        message(FATAL_ERROR
+          "There is no nvcc. Install a CUDA toolkit, or the PyPI packages nvidia-cuda-nvcc, nvidia-nvvm, nvidia-cuda-crt, "
+          "nvidia-cuda-runtime and nvidia-cuda-cccl, or build without: -DDALI_L3_CUDA=OFF")
       endif()
       set(CMAKE_CUDA_COMPILER ${CU13_DIR}/bin/nvcc)
       string(APPEND CMAKE_CUDA_FLAGS " -L${CU13_DIR}/lib") # nvcc.profile says lib64

@@ -1,6 +1,7 @@
 # Finds DALI and nvImageCodec where pip installed them, and the headers of the CUDA runtime, which theirs include.
 #
-# The CUDA headers come from a toolkit on the system or else from the PyPI packages nvidia-cuda-runtime, nvidia-cuda-crt and nvidia-cuda-cccl.
+# The CUDA headers come from a toolkit on the system or else from the PyPI packages nvidia-cuda-runtime, nvidia-cuda-crt and
+# nvidia-cuda-cccl.
 #
 # Defines the targets
 #   dali::dali        DALI's headers and libraries

@@ -2,8 +2,8 @@
 include_guard(GLOBAL)
 find_package(Python REQUIRED COMPONENTS Interpreter)
 
-# Sets ${variable} to the folder of a Python package, or to nothing. The package is not imported: importing DALI takes seconds and may fail on
-# a build machine.
+# Sets ${variable} to the folder of a Python package, or to nothing. The package is not imported: importing DALI takes seconds and may fail
+# on a build machine.
 function(find_python_package package variable)
   execute_process(
     COMMAND "${Python_EXECUTABLE}" -c "

@@ -57,7 +57,8 @@ void EncodedBatch::Parse(const dali::OpSpec &spec, const dali::Workspace &ws, st
   for (int i = 0; i < batch_size; i++) {
     auto &[stream, roi] = samples_[i];
     l3_error error;
-    if (l3_open(input.raw_tensor(i), dali::volume(input.tensor_shape_span(i)), &stream, &error) != L3_OK) FailSample(input, i, error.message);
+    const auto size = dali::volume(input.tensor_shape_span(i));
+    if (l3_open(input.raw_tensor(i), size, &stream, &error) != L3_OK) FailSample(input, i, error.message);
     try {
       roi = roi_.Region(i, stream.info.height, stream.info.width);
     } catch (const std::invalid_argument &e) {

@@ -255,8 +255,10 @@ TEST(forged_metadata) {
     l3_metadata entry;
     l3_status status = L3_OK;
     size_t cursor = 0;
-    do status = l3_next_metadata(&stream, &cursor, &entry, nullptr);
-    while (!status && entry.key);
+    do {
+      status = l3_next_metadata(&stream, &cursor, &entry, nullptr);
+      CHECK(entry.value_size <= stream.info.metadata_size);
+    } while (!status && entry.key);
     return status;
   };
   CHECK_EQUAL(status_with(0, 3), L3_OK);

@@ -4,14 +4,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 
 #include "backends.h"
 #include "bytes.h"
 #include "checksums.h"
-#include "images.h"
+#include "data_files.h"
 #include "testing.h"
 
 using namespace l3;
@@ -29,14 +27,9 @@ struct Golden {
 
 const std::vector<Golden> &golden_files() {
   static const std::vector<Golden> files = [] {
-    std::vector<std::filesystem::path> paths;
-    for (const auto &entry : std::filesystem::directory_iterator(L3_TEST_DATA "/golden")) paths.push_back(entry.path());
-    std::sort(paths.begin(), paths.end());
     std::vector<Golden> files;
-    for (const auto &path : paths) {
-      std::ifstream in(path, std::ios::binary);
-      const std::string bytes(std::istreambuf_iterator<char>(in), {});
-      Golden golden{path.filename(), Bytes(bytes.begin(), bytes.end()), {}, {}};
+    for (DataFile &file : data_files("golden")) {
+      Golden golden{file.name, std::move(file.bytes), {}, {}};
       golden.decoded = decode(golden.file, nullptr, L3_VERIFY);
       CHECK_EQUAL(golden.decoded.message, "");
       files.push_back(std::move(golden));
