@@ -11,6 +11,7 @@ namespace l3 {
 namespace {
 
 l3_status device_failure(l3_error *error, cudaError_t code, const char *action) {
+  cudaGetLastError();  // else the next launch would report this failure as its own
   return fail(error, L3_ERROR_DEVICE, "%s failed: %s", action, cudaGetErrorString(code));
 }
 
@@ -83,8 +84,10 @@ using namespace l3;
 struct l3_cuda_decoder {
   l3_status create(l3_error *error) {
     int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
+    if (const cudaError_t code = cudaGetDeviceCount(&devices); code || devices == 0) {
+      cudaGetLastError();
       return fail(error, L3_ERROR_UNSUPPORTED, "there is no CUDA device, or its driver is too old for this build");
+    }
     for (Staging &staging : stagings_)
       if (cudaError_t code = staging.create()) return device_failure(error, code, "creating an event");
     return L3_OK;

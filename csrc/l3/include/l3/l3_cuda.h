@@ -20,7 +20,8 @@ typedef struct l3_cuda_image {
   l3_output output; /* data is device memory; row_stride and data need only be aligned to a sample; bypass_cache is ignored */
 } l3_cuda_image;
 
-/* Calls body(argument, i) for i in 0..count-1, in any order, possibly from several threads, and returns when all are done. */
+/* Calls body(argument, i) for i in 0..count-1, in any order, possibly from several threads, and returns when all are done. `body` does
+ * not throw. */
 typedef void (*l3_parallel_for)(void *context, size_t count, void (*body)(void *argument, size_t index), void *argument);
 
 typedef struct l3_cuda_options {
