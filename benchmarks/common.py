@@ -118,7 +118,7 @@ def machine() -> dict[str, Any]:
     built_with = (part.partition("-") for part in imagecodecs.version().split(", "))
     return {
         "cpu": _cpu_model(),
-        "cpus": len(os.sched_getaffinity(0)),
+        "cpus": os.cpu_count(),
         "os": f"{platform.freedesktop_os_release()['PRETTY_NAME']}, Linux {platform.release()}",
         "python": platform.python_version(),
         "l3_backend": dali_l3.backend(),

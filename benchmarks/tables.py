@@ -120,14 +120,15 @@ def machines() -> str:
     def line(name: str) -> str:
         results = load(name)
         machine, others = results["machine"], results["cpu_share_of_other_processes"]
-        packages, libraries = (
-            ", ".join(f"{part} {version}" for part, version in machine[key].items())
-            for key in ("packages", "imagecodecs")
+        packages, libraries, settings = (
+            ", ".join(f"{key} {value}" for key, value in part.items())
+            for part in (machine["packages"], machine["imagecodecs"], results["settings"])
         )
         return (
             f"- `{name}.json`, {results['date'][:10]}: {machine['cpu']}, {machine['cpus']} CPUs, {machine['os']}, "
             f"Python {machine['python']}, {packages}; Pillow's zlib {machine['pillow_zlib']}; "
-            f"in imagecodecs: {libraries}. Meanwhile other processes took {others:.0%} of the CPUs.\n"
+            f"in imagecodecs: {libraries}. Settings: {settings}. "
+            f"Meanwhile other processes took {others:.0%} of the CPUs.\n"
         )
 
     return "".join(line(name) for name in ("codec", "dali_decode"))

@@ -1,0 +1,136 @@
+"""The examples, the demo and the benchmarks run, at a small size, and tell the truth."""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+BENCHMARKS = ROOT / "benchmarks"
+
+pytest.importorskip("skimage", reason="the examples take their photographs from scikit-image")
+pytest.importorskip("matplotlib", reason="the demo and the benchmarks draw charts")
+
+
+def run(script, *arguments, expect=0):
+    """Runs a script in a fresh interpreter; returns what it printed."""
+    command = [sys.executable, str(script), *map(str, arguments)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert result.returncode == expect, result.stdout + result.stderr
+    return result.stdout + result.stderr
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """Two class folders of small PNG photographs."""
+    from PIL import Image
+    from skimage import data
+
+    folder = tmp_path_factory.mktemp("photos")
+    for name in ("cat/chelsea", "cat/coffee", "space/rocket"):
+        path = folder / f"{name}.png"
+        path.parent.mkdir(exist_ok=True)
+        photo = getattr(data, path.stem)()
+        Image.fromarray(photo[100:228, 100:292]).save(path)
+    return folder
+
+
+def test_encode_decode():
+    assert "truncated" in run(EXAMPLES / "encode_decode.py")
+
+
+def test_convert_folder(photos, tmp_path):
+    import dali_l3
+
+    output = run(EXAMPLES / "convert_folder.py", photos, tmp_path / "l3")
+    assert len(re.findall("^done", output, re.MULTILINE)) == 3
+    assert dali_l3.peek((tmp_path / "l3/cat/chelsea.l3").read_bytes()).shape == (128, 192, 3)
+
+
+def test_convert_folder_fails_when_a_file_does(photos, tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "broken.png").write_bytes((photos / "cat/chelsea.png").read_bytes()[:1000])
+    assert "failed" in run(EXAMPLES / "convert_folder.py", source, tmp_path / "l3", expect=1)
+
+
+def test_train_pipeline(photos, tmp_path, plugin):
+    run(EXAMPLES / "convert_folder.py", photos, tmp_path / "l3")
+    output = run(EXAMPLES / "train_pipeline.py", tmp_path / "l3", "--batch-size", 2, "--size", 64)
+    assert "2 batches of (3, 64, 64) images" in output
+
+
+def test_demo(tmp_path, plugin):
+    output = run(EXAMPLES / "demo.py", "--out", tmp_path, "--height", 72, "--width", 128, "--seconds", 0.02)
+    assert "All 16 L3 files decode to exactly the pixels" in output
+    assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_codec_benchmark(photos, tmp_path):
+    run(BENCHMARKS / "codec.py", photos / "cat", "--limit", 1, "--rounds", 1, "--encode-rounds", 1, "--out", tmp_path)
+    results = json.loads((tmp_path / "codec.json").read_text())
+    systems = results["groups"]["cat"]["systems"]
+    assert systems["PNG (Pillow)"]["of_png"] == 1
+    assert systems["memcpy"]["bytes"] == 128 * 192 * 3
+    assert {target["name"] for target in results["targets"]} >= {"label maps: bytes / PNG", "extra memory, tiles"}
+    assert (tmp_path / "codec.svg").exists()
+
+
+def test_dali_benchmark(tmp_path, plugin):
+    small = ("--sizes", "HD", "--files", 16, "--rounds", 1, "--seconds", 0.01)
+    run(BENCHMARKS / "dali_decode.py", *small, "--out", tmp_path)
+    results = json.loads((tmp_path / "dali_decode.json").read_text())
+    assert results["sizes"]["HD"]["PNG"]["times_png"] == 1
+    assert len(results["targets"]) == 2
+    assert (tmp_path / "dali_decode.svg").exists()
+
+
+@pytest.mark.parametrize("document", ["docs/benchmarks.md", "README.md"])
+def test_tables_are_those_of_the_results(document):
+    run(BENCHMARKS / "tables.py", "--check", ROOT / document)
+
+
+def test_tables_follow_the_results(tmp_path):
+    document = tmp_path / "document.md"
+    document.write_text("before\n<!-- table: targets -->\nold\n<!-- end -->\nafter\n")
+    run(BENCHMARKS / "tables.py", "--check", document, expect=1)
+    run(BENCHMARKS / "tables.py", document)
+    text = document.read_text()
+    assert text.startswith("before\n<!-- table: targets -->\n| ")
+    assert text.endswith("|\n<!-- end -->\nafter\n")
+    run(BENCHMARKS / "tables.py", "--check", document)
+
+
+@pytest.fixture(scope="module")
+def datasets():
+    spec = importlib.util.spec_from_file_location("datasets", BENCHMARKS / "datasets.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_datasets_are_what_they_say(datasets):
+    photo = datasets.bundled_photos()["chelsea"]
+    large = datasets.enlarge(photo, 1000, 333)
+    assert large.shape == (1000, 333, 3)
+    assert np.array_equal(large[:300], photo[:, :333])
+    assert np.array_equal(large[300], photo[-1, :333])
+
+    deep = datasets.gray16(photo)
+    assert deep.dtype == np.uint16
+    assert deep.shape == (150, 225)
+    assert len(np.unique(deep)) > 2000  # the photograph has 256
+    assert datasets.gray12(photo).max() < 4096
+    assert datasets.rgb16(photo).shape == (150, 225, 3)
+    for make, labels in ((datasets.labels_of_pixels, 8), (datasets.labels_of_superpixels, 12)):
+        image = make(photo)
+        assert image.shape == photo.shape[:2]
+        assert image.dtype == np.uint8
+        assert 4 < len(np.unique(image)) <= labels
+    assert set(np.unique(datasets.mask_by_threshold(photo))) == {0, 255}
