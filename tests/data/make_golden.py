@@ -3,8 +3,8 @@
     python tests/data/make_golden.py
 
 `golden/` and `golden.json` hold files of the codec's encoder and of the tests' own writer, which makes choices that no
-encoder would; `broken/` and `broken.json` a part of the catalogue in tests/python/broken.py. Files, once released, are
-not made again: they are what later decoders must still read. Run this to add to them.
+encoder would; `broken/` and `broken.json` a part of the catalogue in tests/python/broken.py. Files that
+exist are not made again, even where the encoder changes: they are what later decoders must still read.
 """
 
 import hashlib
@@ -193,7 +193,7 @@ def write_golden_files() -> None:
     for golden in (*of_the_encoder(), *of_the_writer()):
         name = f"{golden.name}.l3"
         assert len(golden.data) < MAX_FILE_SIZE, f"{name}: {len(golden.data)} bytes"
-        (folder / name).write_bytes(golden.data)
+        add(folder / name, golden.data)
         expectations[name] = {
             "shape": golden.image.shape,
             "dtype": str(golden.image.dtype),
@@ -212,9 +212,14 @@ def write_broken_files() -> None:
         case, data = cases[title], cases[title].build()
         name = re.sub(r"\W+", "-", title.replace("2^", "2-to-the-")).strip("-").lower() + ".l3"
         assert len(data) < MAX_FILE_SIZE and name not in expectations, name
-        (folder / name).write_bytes(data)
+        add(folder / name, data)
         expectations[name] = {"status": case.status, "reader": case.reader}
     write_json(HERE / "broken.json", expectations)
+
+
+def add(path: Path, data: bytes) -> None:
+    if not path.exists():
+        path.write_bytes(data)
 
 
 def write_json(path: Path, content: dict) -> None:
