@@ -13,7 +13,7 @@ bool cpu_runs(const Kernels &kernels) {
   // Each clause for a flag that csrc/l3/CMakeLists.txt compiles the back end with.
   if (&kernels == &kAvx2Kernels)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-           __builtin_cpu_supports("lzcnt") && __builtin_cpu_supports("popcnt");
+           __builtin_cpu_supports("popcnt");
   if (&kernels == &kAvx512Kernels)
     return cpu_runs(kAvx2Kernels) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&

@@ -96,7 +96,8 @@ typedef struct l3_metadata {
   size_t value_size;
 } l3_metadata;
 
-/* Yields the metadata entries one by one: start with *cursor = 0; *entry.key is NULL after the last. Checks the area's CRC-32C first. */
+/* Yields the metadata entries one by one: start with *cursor = 0; *entry.key is NULL after the last. Checks the area's CRC-32C first.
+ * That keys are UTF-8 and do not repeat is left to the caller, here and in l3_encode. */
 l3_status l3_next_metadata(const l3_stream *stream, size_t *cursor, l3_metadata *entry, l3_error *error);
 
 /* ---- Decoding ------------------------------------------------------------------------------------------------------------------ */
