@@ -1,6 +1,5 @@
 // What the operators decoders.l3 for the CPU and for the GPU share: their arguments, and the parsing of a batch by them.
-#ifndef DALI_L3_DALI_ENCODED_BATCH_H_
-#define DALI_L3_DALI_ENCODED_BATCH_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -44,5 +43,3 @@ class EncodedBatch {
 [[noreturn]] void FailSample(const dali::TensorList<dali::CPUBackend> &input, int sample, const std::string &reason);
 
 }  // namespace dali_l3
-
-#endif  // DALI_L3_DALI_ENCODED_BATCH_H_

@@ -1,6 +1,5 @@
 // The operator decoders.l3 for the CPU: an adapter between DALI's batches and the codec core.
-#ifndef DALI_L3_DALI_L3_DECODER_H_
-#define DALI_L3_DALI_L3_DECODER_H_
+#pragma once
 
 #include <mutex>
 #include <vector>
@@ -38,5 +37,3 @@ class L3Decoder : public dali::StatelessOperator<dali::CPUBackend> {
 };
 
 }  // namespace dali_l3
-
-#endif  // DALI_L3_DALI_L3_DECODER_H_

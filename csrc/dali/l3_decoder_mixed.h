@@ -1,6 +1,5 @@
 // The operator decoders.l3 for the GPU: encoded files in host memory, images in device memory.
-#ifndef DALI_L3_DALI_L3_DECODER_MIXED_H_
-#define DALI_L3_DALI_L3_DECODER_MIXED_H_
+#pragma once
 
 #include <memory>
 #include <vector>
@@ -34,5 +33,3 @@ class L3DecoderMixed : public dali::StatelessOperator<dali::MixedBackend> {
 };
 
 }  // namespace dali_l3
-
-#endif  // DALI_L3_DALI_L3_DECODER_MIXED_H_

@@ -2,8 +2,7 @@
 //
 // DALI ships the headers of the classes behind those operators but does not export their code, so the arguments are read here, for images
 // alone and by the rules of DALI's documentation. Axis 0 is the height, axis 1 the width.
-#ifndef DALI_L3_DALI_ROI_H_
-#define DALI_L3_DALI_ROI_H_
+#pragma once
 
 #include <vector>
 
@@ -78,5 +77,3 @@ class RoiArguments {
 };
 
 }  // namespace dali_l3
-
-#endif  // DALI_L3_DALI_ROI_H_

@@ -2,8 +2,7 @@
 //
 // The results equal what fn.decoders.image of DALI 2.4 gives for the same pixels stored as PNG, bit for bit, so that a data set can change
 // its file format without changing what a network sees. docs/dali.md states the rules.
-#ifndef L3_CONVERT_H_
-#define L3_CONVERT_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -31,5 +30,3 @@ bool needs_conversion(uint32_t channels, uint32_t bits, l3_color color, l3_sampl
 void convert(const NativeBlock &block, const l3_output &output);
 
 }  // namespace l3
-
-#endif  // L3_CONVERT_H_

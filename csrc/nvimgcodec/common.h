@@ -1,6 +1,5 @@
 // What the parser, the decoders and the encoder of the extension share.
-#ifndef DALI_L3_NVIMGCODEC_COMMON_H_
-#define DALI_L3_NVIMGCODEC_COMMON_H_
+#pragma once
 
 #include <nvimgcodec.h>
 
@@ -83,5 +82,3 @@ nvimgcodecImageInfo_t ImageInfoOf(const Description *description) {
 }
 
 }  // namespace dali_l3
-
-#endif  // DALI_L3_NVIMGCODEC_COMMON_H_

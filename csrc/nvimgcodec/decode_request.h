@@ -1,6 +1,5 @@
 // What the framework asks of a decoder, in the codec core's terms.
-#ifndef DALI_L3_NVIMGCODEC_DECODE_REQUEST_H_
-#define DALI_L3_NVIMGCODEC_DECODE_REQUEST_H_
+#pragma once
 
 #include "common.h"
 #include "l3/l3.h"
@@ -22,5 +21,3 @@ DecodeRequest ParseRequest(const nvimgcodecImageInfo_t &image, const nvimgcodecC
                            nvimgcodecImageBufferKind_t kind);
 
 }  // namespace dali_l3
-
-#endif  // DALI_L3_NVIMGCODEC_DECODE_REQUEST_H_

@@ -1,6 +1,5 @@
 // Decodes L3 files on the CPU, one call a file; calls may come from any number of threads.
-#ifndef DALI_L3_NVIMGCODEC_DECODER_H_
-#define DALI_L3_NVIMGCODEC_DECODER_H_
+#pragma once
 
 #include "common.h"
 
@@ -30,5 +29,3 @@ class Decoder {
 };
 
 }  // namespace dali_l3
-
-#endif  // DALI_L3_NVIMGCODEC_DECODER_H_

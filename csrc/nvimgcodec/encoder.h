@@ -1,6 +1,5 @@
 // Encodes images as L3, profile `fast`.
-#ifndef DALI_L3_NVIMGCODEC_ENCODER_H_
-#define DALI_L3_NVIMGCODEC_ENCODER_H_
+#pragma once
 
 #include "common.h"
 
@@ -29,5 +28,3 @@ class Encoder {
 };
 
 }  // namespace dali_l3
-
-#endif  // DALI_L3_NVIMGCODEC_ENCODER_H_

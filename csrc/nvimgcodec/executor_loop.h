@@ -1,6 +1,5 @@
 // A loop that threads of the framework's executor share.
-#ifndef DALI_L3_NVIMGCODEC_EXECUTOR_LOOP_H_
-#define DALI_L3_NVIMGCODEC_EXECUTOR_LOOP_H_
+#pragma once
 
 #include <nvimgcodec.h>
 
@@ -18,5 +17,3 @@ struct Executor {
 void ParallelFor(void *context, size_t count, void (*body)(void *argument, size_t index), void *argument);
 
 }  // namespace dali_l3
-
-#endif  // DALI_L3_NVIMGCODEC_EXECUTOR_LOOP_H_

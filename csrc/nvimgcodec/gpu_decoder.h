@@ -1,6 +1,5 @@
 // Decodes batches of L3 files on the GPU.
-#ifndef DALI_L3_NVIMGCODEC_GPU_DECODER_H_
-#define DALI_L3_NVIMGCODEC_GPU_DECODER_H_
+#pragma once
 
 #include "common.h"
 
@@ -23,5 +22,3 @@ class GpuDecoder {
 };
 
 }  // namespace dali_l3
-
-#endif  // DALI_L3_NVIMGCODEC_GPU_DECODER_H_

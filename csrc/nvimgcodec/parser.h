@@ -1,6 +1,5 @@
 // Recognizes L3 files and tells the framework what they hold.
-#ifndef DALI_L3_NVIMGCODEC_PARSER_H_
-#define DALI_L3_NVIMGCODEC_PARSER_H_
+#pragma once
 
 #include "common.h"
 
@@ -28,5 +27,3 @@ class Parser {
 };
 
 }  // namespace dali_l3
-
-#endif  // DALI_L3_NVIMGCODEC_PARSER_H_
