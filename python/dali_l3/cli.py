@@ -14,13 +14,14 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
 from .codec import peek, read_metadata
 from .conversion import DEFAULT_MAX_PIXELS
 from .conversion.display import console, printable, show
+from .conversion.mix_record import MixRecord, refuse_mixed
 from .conversion.outcomes import ConversionError, Outcome, Task
 from .conversion.planning import Plan, PlanError, plan, preview
 from .conversion.verifying import verify_file
@@ -50,7 +51,7 @@ class Profile(str, enum.Enum):
     FAST = "fast"
 
 
-Workers = Annotated[Optional[int], typer.Option(min=1, help="Worker processes.", show_default="one per CPU")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Worker processes.", show_default="one per CPU")]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Write every target again, and replace other files in its place.")
 ]
@@ -60,7 +61,7 @@ DryRun = Annotated[
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 also when files were skipped.")]
 Report = Annotated[
-    Optional[str],
+    str | None,
     typer.Option(metavar="FILE", help="Write what became of each file to FILE as JSON lines; '-' is standard output."),
 ]
 
@@ -83,9 +84,15 @@ def convert(
         str, typer.Argument(metavar="DST", help="A folder; for a single file also a name ending in .l3.")
     ],
     profile: Annotated[
-        Profile, typer.Option(help="fast: small, quick to decode. raw: stored. paper: to compare.")
-    ] = Profile.FAST,
-    effort: Annotated[int, typer.Option(min=1, max=3, help="1: quickest, 3: smallest.")] = 2,
+        Profile | None,
+        typer.Option(help="fast: small, quick to decode. raw: stored. paper: to compare.", show_default="fast"),
+    ] = None,
+    effort: Annotated[int, typer.Option(min=1, max=3, help="Of L3. 1: quickest, 3: smallest.")] = 2,
+    mix: Annotated[
+        str | None,
+        typer.Option(metavar="FORMAT:WEIGHT,...", help="Convert to several formats in these proportions."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the draw of formats, with --mix.", show_default="0")] = None,
     workers: Workers = None,
     overwrite: Overwrite = False,
     keep_suffix: KeepSuffix = False,
@@ -96,7 +103,7 @@ def convert(
     strict: Strict = False,
     report: Report = None,
 ) -> None:
-    """Convert an image, or a tree of them, to L3.
+    """Convert an image, or a tree of them, to L3, or to a mix of formats.
 
     Reads PNG, JPEG, WebP, BMP, TIFF, PNM and NPY, told by their content. 16 bits, alpha and ICC profiles are kept,
     palettes are expanded, EXIF orientation is applied. CMYK, animations, several pages and float samples are refused
@@ -104,6 +111,9 @@ def convert(
 
     Each file is decoded and compared before it gets its name. A run that was stopped, even killed, is continued by the
     same command: files that are done are kept, unless their source is newer or their profile another.
+
+    With --mix, the formats of the images of each folder are drawn in proportion: l3-fast, l3-raw, l3-paper, png, tiff,
+    bmp, webp, and the lossy jpeg@Q and webp@Q with a quality Q. DST/dali_l3_mix.json records them.
 
     Exits with 0 when all went well, 1 when any file failed, 2 when the request makes no sense.
 
@@ -114,16 +124,29 @@ def convert(
     dali-l3 convert train/ train-l3/ --dry-run
     dali-l3 convert train/ train-l3/ --workers 8
     dali-l3 convert train/ train-l3/ --effort 3 --report report.jsonl
+    dali-l3 convert train/ train-mix/ --mix l3-fast:7,bmp:3
     """
-    converting, reading = _import_with_image_libraries("converting", "reading")
-    has_profile = functools.partial(converting.has_profile, profile=profile.value)
-    work = plan(source, target, converting.TO_L3, overwrite, keep_suffix, has_profile)
-    function = functools.partial(converting.convert_file, profile=profile.value, effort=effort, max_pixels=max_pixels)
-    if dry_run:
-        outcomes = preview(work.tasks, converting.TO_L3)
+    converting, formats, mixing, reading = _import_with_image_libraries("converting", "formats", "mixing", "reading")
+    record = None
+    if mix is not None:
+        if profile:
+            raise PlanError("--profile and --mix exclude each other: name l3-fast, l3-raw or l3-paper in the mix")
+        weights = mixing.parse_mix(mix)
+        work, record = mixing.plan_mix(source, target, weights, seed or 0, overwrite, keep_suffix)
     else:
+        if seed is not None:
+            raise PlanError("--seed is for --mix")
+        refuse_mixed(target)
+        direction = converting.direction_to(formats.find_format(f"l3-{(profile or Profile.FAST).value}"))
+        work = plan(source, target, direction, overwrite, keep_suffix)
+    if dry_run:
+        outcomes = preview(work.tasks, converting.refusal)
+    else:
+        function = functools.partial(converting.convert_file, effort=effort, max_pixels=max_pixels)
         outcomes = _write(work, function, workers, reading.prepare_process)
-    _finish(work, outcomes, "converted", report, strict, dry_run)
+        if record:
+            outcomes = mixing.recorded(outcomes, record, source, target)
+    _finish(work, outcomes, "converted", report, strict, dry_run, record)
 
 
 @app.command(no_args_is_help=True)
@@ -154,7 +177,7 @@ def export(
     (exporting,) = _import_with_image_libraries("exporting")
     work = plan(source, target, exporting.TO_PNG, overwrite, keep_suffix)
     if dry_run:
-        outcomes = preview(work.tasks, exporting.TO_PNG)
+        outcomes = preview(work.tasks, exporting.TO_PNG.refusal)
     else:
         outcomes = _write(work, functools.partial(exporting.export_file, level=level), workers)
     _finish(work, outcomes, "exported", report, strict, dry_run)
@@ -247,7 +270,13 @@ def _write(
 
 
 def _finish(
-    work: Plan, outcomes: Iterator[Outcome], verb: str, report: str | None, strict: bool = False, dry_run: bool = False
+    work: Plan,
+    outcomes: Iterator[Outcome],
+    verb: str,
+    report: str | None,
+    strict: bool = False,
+    dry_run: bool = False,
+    record: MixRecord | None = None,
 ) -> None:
     """Shows the run and exits as it ended."""
 
@@ -257,6 +286,8 @@ def _finish(
 
     total = len(work.outcomes) + len(work.tasks)
     totals = show(every_outcome(), total, verb, report, listing=dry_run and report != "-")
+    for line in record.describe() if record else ():
+        console.print(printable(line))
     if totals.interrupted:
         raise typer.Exit(EXIT_INTERRUPTED)
     if totals.counts["failed"] or (strict and totals.counts["skipped"]):

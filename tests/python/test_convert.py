@@ -14,9 +14,10 @@ import pytest
 
 import dali_l3
 import worker_functions
-from dali_l3.conversion import converting, files, planning, walking
-from dali_l3.conversion.converting import TO_L3, convert_file, has_profile
+from dali_l3.conversion import files, formats, planning, walking
+from dali_l3.conversion.converting import TO_L3, convert_file, direction_to
 from dali_l3.conversion.exporting import TO_PNG, export_file
+from dali_l3.conversion.formats import find_format
 from dali_l3.conversion.outcomes import Outcome, Task
 from dali_l3.conversion.planning import PlanError, plan
 from dali_l3.conversion.reading import read_image
@@ -59,7 +60,7 @@ def test_png_to_l3_and_back(tmp_path, shape, dtype, profile):
     pixels = noise(shape, dtype)
     source = write_png(tmp_path / "a.png", pixels)
     l3, back = str(tmp_path / "a.l3"), str(tmp_path / "back.png")
-    outcome = convert_file(Task(source, l3), profile)
+    outcome = convert_file(Task(source, l3, f"l3-{profile}"))
     assert (outcome.status, outcome.raw_size) == ("done", pixels.nbytes)
     assert (outcome.source_size, outcome.target_size) == (os.path.getsize(source), os.path.getsize(l3))
     data = (tmp_path / "a.l3").read_bytes()
@@ -86,11 +87,26 @@ def test_colour_profile_and_exif_survive_both_ways(tmp_path):
     assert (back.metadata, back.notes) == ({"icc": profile, "exif": exif(1)}, ())
 
 
+def test_export_compresses_as_asked(tmp_path):
+    (tmp_path / "a.l3").write_bytes(dali_l3.encode(np.zeros((100, 100), np.uint8)))
+    sizes = [export_file(Task(str(tmp_path / "a.l3"), str(tmp_path / "a.png")), level).target_size for level in (0, 9)]
+    assert sizes[1] < 1000 < 10_000 < sizes[0]
+
+
+def test_export_neither_turns_pixels_nor_changes_exif_data(tmp_path):
+    pixels = noise((5, 6, 3))
+    (tmp_path / "a.l3").write_bytes(dali_l3.encode(pixels, metadata={"exif": exif(6)}))
+    assert export_file(Task(str(tmp_path / "a.l3"), str(tmp_path / "a.png"))).status == "done"
+    data = (tmp_path / "a.png").read_bytes()
+    np.testing.assert_array_equal(imagecodecs.png_decode(data), pixels)
+    assert png_chunk(b"eXIf", exif(6)) in data
+
+
 def test_export_of_a_single_channel_array_and_of_unknown_metadata(tmp_path):
     pixels = noise((5, 6, 1))
     (tmp_path / "a.l3").write_bytes(dali_l3.encode(pixels, metadata={"note": b"x"}))
     outcome = export_file(Task(str(tmp_path / "a.l3"), str(tmp_path / "a.png")))
-    assert outcome.notes == ("metadata 'note' has no place in a PNG and was left out",)
+    assert outcome.notes == ("metadata 'note' has no place in a PNG file and was left out",)
     np.testing.assert_array_equal(imagecodecs.png_decode((tmp_path / "a.png").read_bytes()), pixels[..., 0])
 
 
@@ -129,7 +145,7 @@ def test_content_counts_not_the_name(tmp_path):
 )
 def test_an_encoder_that_errs_never_gets_its_file_named(tmp_path, monkeypatch, wrong):
     source = write_png(tmp_path / "a.png")
-    monkeypatch.setattr(converting, "encode", lambda *args, **kwargs: wrong)
+    monkeypatch.setattr(formats, "encode", lambda *args, **kwargs: wrong)
     outcome = convert_file(Task(source, str(tmp_path / "a.l3")))
     assert outcome.status == "failed"
     assert names(tmp_path) == ["a.png"]
@@ -239,7 +255,7 @@ def test_targets_of_a_single_file(tmp_path):
         (tmp_path / "b.l3", tmp_path / "b.l3"),
         (tmp_path / "deep" / "b.L3", tmp_path / "deep" / "b.L3"),
     ):
-        assert plan(source, str(target), TO_L3).tasks == [Task(source, str(expected))]
+        assert plan(source, str(target), TO_L3).tasks == [Task(source, str(expected), "l3-fast")]
     with pytest.raises(PlanError, match=r"must end in \.l3"):
         plan(source, str(tmp_path / "b.png"), TO_L3)
     with pytest.raises(PlanError, match="must be a folder"):
@@ -263,7 +279,7 @@ def test_which_existing_targets_are_kept(tmp_path):
     touch(source, 1000)
 
     def status(overwrite=False, profile="fast"):
-        result = plan(source, str(target), TO_L3, overwrite, is_finished=lambda path: has_profile(path, profile))
+        result = plan(source, str(target), direction_to(find_format(f"l3-{profile}")), overwrite)
         return result.outcomes[0].status if result.outcomes else "to do"
 
     assert status() == "to do"
@@ -446,5 +462,5 @@ def test_preview_names_what_would_happen(tmp_path):
     write_png(tmp_path / "src" / "a.png")
     (tmp_path / "src" / "b.txt").write_text("text")
     result = plan(str(tmp_path / "src"), str(tmp_path / "dst"), TO_L3)
-    assert [outcome.status for outcome in planning.preview(result.tasks, TO_L3)] == ["planned", "skipped"]
+    assert [outcome.status for outcome in planning.preview(result.tasks, TO_L3.refusal)] == ["planned", "skipped"]
     assert not (tmp_path / "dst").exists()

@@ -2,13 +2,15 @@
 
 - `signatures`: which format a file has, by its first bytes
 - `reading`, `exif`: image files to arrays
+- `encoders`, `formats`, `writing`: arrays to image files, and the proof that they are the same
 - `converting`, `exporting`, `verifying`: what is done to one file
 - `walking`, `planning`: which file becomes which, decided before anything is written
+- `mixing`, `apportioning`, `mix_record`: datasets in several formats
 - `files`: files that appear whole or not at all
 - `workers`: tasks in worker processes
 - `outcomes`: what became of a file
 
-Nothing here imports DALI. `reading`, `converting` and `exporting` need the packages of the extra `convert`.
+Nothing here imports DALI. What reads or writes image files needs the packages of the extra `convert`.
 """
 
 DEFAULT_MAX_PIXELS = 200_000_000

@@ -1,22 +1,20 @@
-"""Converts one image file to L3."""
+"""Converts one image file to L3, or to another format."""
 
 from __future__ import annotations
 
 import os
 
-import numpy as np
-
-from ..codec import decode, encode, peek, read_metadata
-from ..errors import L3Error
 from . import DEFAULT_MAX_PIXELS
-from .files import write_atomically
+from .formats import L3_FAST, Format, find_format
 from .outcomes import ConversionError, Outcome, Status, Task, reporting
-from .planning import Direction
+from .planning import Direction, is_other_file
 from .reading import read_image
 from .signatures import HEAD_SIZE, IMAGE_SUFFIXES, READABLE_FORMATS, sniff
+from .writing import write_image
 
 
-def _refusal(path: str, name: str | None) -> tuple[Status, str] | None:
+def refusal(path: str, name: str | None) -> tuple[Status, str] | None:
+    """Why the file at `path`, whose format is called `name`, is not converted, as (status, reason); None if it is."""
     if name in READABLE_FORMATS:
         return None
     if name == "L3":
@@ -30,45 +28,50 @@ def _refusal(path: str, name: str | None) -> tuple[Status, str] | None:
     return "skipped", "not an image"
 
 
-TO_L3 = Direction(suffix=".l3", format="L3", source_suffixes=IMAGE_SUFFIXES, refusal=_refusal)
+def direction_to(format: Format) -> Direction:
+    """The conversion of images to `format`."""
+    return Direction(format.name, format.suffix, format.signature, IMAGE_SUFFIXES, refusal, format.is_finished)
+
+
+TO_L3 = direction_to(find_format(L3_FAST))
 
 
 @reporting
-def convert_file(task: Task, profile: str = "fast", effort: int = 2, max_pixels: int = DEFAULT_MAX_PIXELS) -> Outcome:
-    """Converts `task.source`. The target gets its name only after it decoded to the same pixels and metadata."""
+def convert_file(task: Task, effort: int = 2, max_pixels: int = DEFAULT_MAX_PIXELS) -> Outcome:
+    """Converts `task.source` to `task.format` (by default l3-fast), upright and with its metadata.
+
+    What the format cannot hold becomes l3-fast instead: the outcome then names the target that was written, and why.
+    The target gets its name only after it decoded to the same pixels (or, of a lossy format, was compared with them).
+
+    effort: of L3, 1 … 3
+    """
     with open(task.source, "rb") as file:
         head = file.read(HEAD_SIZE)
-        refusal = _refusal(task.source, sniff(head))
-        if refusal:
-            return Outcome(task.source, task.target, *refusal)
+        refused = refusal(task.source, sniff(head))
+        if refused:
+            return Outcome(task.source, task.target, *refused)
         data = head + file.read()
     image = read_image(data, max_pixels)
-    encoded = encode(image.pixels, profile=profile, effort=effort, metadata=image.metadata)
-
-    def check(written: bytes) -> None:
-        decoded = decode(written, verify=True)
-        same = decoded.dtype == image.pixels.dtype and np.array_equal(decoded, image.pixels)
-        if not same or read_metadata(written) != image.metadata:
-            raise ConversionError("the file that was written does not decode to the same image; please report this")
-
-    write_atomically(task.target, encoded, check)
+    format = find_format(task.format or L3_FAST, effort)
+    target, notes = task.target, image.notes
+    obstacle = format.obstacle(image.pixels)
+    if obstacle:
+        notes += (f"not representable in {format.name} ({obstacle}): kept as {L3_FAST}",)
+        target = target.removesuffix(format.suffix)
+        format = find_format(L3_FAST, effort)
+        target += format.suffix
+        if is_other_file(target, format.signature):
+            raise ConversionError(f"{target} is in the way: it is not a file of format {format.signature}")
+    written = write_image(target, image.pixels, image.metadata, format)
     return Outcome(
         task.source,
-        task.target,
+        target,
         "done",
         "",
-        image.notes,
+        notes + written.notes,
         source_size=len(data),
-        target_size=len(encoded),
+        target_size=written.size,
         raw_size=image.pixels.nbytes,
+        format=format.name,
+        psnr=written.psnr,
     )
-
-
-def has_profile(path: str, profile: str) -> bool:
-    """Whether the file at `path` is a whole L3 file of this profile, going by its header and size."""
-    try:
-        with open(path, "rb") as file:
-            info = peek(file.read(64))
-        return info.profile == profile and not info.prototype and os.path.getsize(path) >= info.file_size
-    except L3Error:
-        return False

@@ -6,9 +6,11 @@ import struct
 
 import numpy as np
 
+PREFIX = b"Exif\x00\x00"
+"""What some formats put before the block; it carries no information."""
+
 _ORIENTATION_TAG = 0x0112
 _SHORT = 3
-_PREFIX = b"Exif\x00\x00"
 
 _TRANSFORMS = {
     2: np.fliplr,
@@ -27,7 +29,7 @@ def neutralise_orientation(exif: bytes) -> tuple[int, bytes]:
     exif: a TIFF structure, with or without the prefix `Exif\\0\\0` (which is taken off).
     An absent, impossible or unreadable orientation counts as 1. Nothing else in the block is changed.
     """
-    block = exif.removeprefix(_PREFIX)
+    block = exif.removeprefix(PREFIX)
     order = {b"II*\x00": "<", b"MM\x00*": ">"}.get(block[:4])
     if order is None:
         return 1, block

@@ -12,12 +12,12 @@ PARTIAL_SUFFIX = ".l3-partial"
 """Files that are being written are hidden and end in this, so no reader of the folder takes them for images."""
 
 
-def write_atomically(path: str, data: bytes, check: Callable[[bytes], None]) -> None:
+def write_atomically(path: str, data: bytes, check: Callable[[bytes], None] | None = None) -> None:
     """Writes `data` to `path`, replacing what is there.
 
-    The bytes go to a temporary file in the same folder and are flushed to the disk; `check` is called with what the
-    file then holds, and only when it returns does the file get its name. When anything raises, the temporary file is
-    removed and `path` is as it was.
+    The bytes go to a temporary file in the same folder and are flushed to the disk; `check`, if given, is called with
+    what the file then holds, and only when it returns does the file get its name. When anything raises, the temporary
+    file is removed and `path` is as it was.
     """
     partial, descriptor = _create_partial(os.path.dirname(path))
     try:
@@ -25,8 +25,9 @@ def write_atomically(path: str, data: bytes, check: Callable[[bytes], None]) -> 
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-            file.seek(0)
-            check(file.read())
+            if check:
+                file.seek(0)
+                check(file.read())
             os.replace(partial, path)
     except BaseException:
         with contextlib.suppress(OSError):

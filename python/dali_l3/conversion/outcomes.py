@@ -19,10 +19,16 @@ class ConversionError(ValueError):
 
 @dataclass(frozen=True)
 class Task:
-    """One file to process: its path, and the path of what it becomes (None where nothing is written)."""
+    """One file to process.
+
+    source: its path
+    target: path of what it becomes, if anything is written
+    format: name of the target's format; empty: what the kind of task always writes
+    """
 
     source: str
     target: str | None = None
+    format: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,8 @@ class Outcome:
     notes: what was changed or left out, a sentence each
     source_size, target_size: bytes of the two files
     raw_size: bytes of the pixels
+    format: name of the target's format, where there was a choice
+    psnr: of pixels that a lossy format changed, the peak signal-to-noise ratio in dB
     """
 
     source: str
@@ -47,6 +55,8 @@ class Outcome:
     source_size: int = 0
     target_size: int = 0
     raw_size: int = 0
+    format: str = ""
+    psnr: float | None = None
 
     def to_json(self) -> str:
         """One line of JSON, in ASCII."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from .files import remove_stale_partials
@@ -17,20 +17,27 @@ class PlanError(ConversionError):
     """A request that would mix up or overwrite files. Nothing has been written."""
 
 
+Refusal = Callable[[str, str | None], tuple[Status, str] | None]
+
+
 @dataclass(frozen=True)
 class Direction:
     """One way of conversion.
 
+    name: of the format that is written, for tasks
     suffix: of the files that are written
-    format: their format, as `signatures.sniff` names it
+    signature: their format, as `signatures.sniff` names it
     source_suffixes: suffixes that give way to `suffix`; others stay and are followed by it
     refusal: for a source's path and its format (None: unknown), why it is not converted, as (status, reason), or None
+    is_finished: whether the file at a path, of this signature, need not be written again unless its source is newer
     """
 
+    name: str
     suffix: str
-    format: str
+    signature: str
     source_suffixes: frozenset[str]
-    refusal: Callable[[str, str | None], tuple[Status, str] | None]
+    refusal: Refusal
+    is_finished: Callable[[str], bool]
 
 
 @dataclass
@@ -48,18 +55,11 @@ class Plan:
             remove_stale_partials(folder)
 
 
-def plan(
-    source: str,
-    target: str,
-    direction: Direction,
-    overwrite: bool = False,
-    keep_suffix: bool = False,
-    is_finished: Callable[[str], bool] = lambda path: True,
-) -> Plan:
+def plan(source: str, target: str, direction: Direction, overwrite: bool = False, keep_suffix: bool = False) -> Plan:
     """Plans the conversion of the file or tree `source` to `target`, whose folders will mirror it, empty ones included.
 
-    A target that is as new as its source is kept if `is_finished` says so of its path, and written again otherwise.
-    One that is a file of another format counts as failed. With `overwrite` all of them are written again.
+    A target that is as new as its source is kept if it is finished, and written again otherwise. One that is a file of
+    another format counts as failed. With `overwrite` all of them are written again.
     With `keep_suffix`, a.png becomes a.png.l3, not a.l3.
 
     Raises PlanError if source and target overlap, or if two images would become one file.
@@ -67,46 +67,24 @@ def plan(
     if not os.path.exists(source):
         raise PlanError(f"{source}: no such file or folder")
     if os.path.isdir(source):
-        result, pairs = _pair_tree(source, target, direction, keep_suffix)
-    else:
-        result, pairs = _pair_file(source, target, direction, keep_suffix)
-    for task in pairs:
-        settled = None if overwrite else _settled(task, direction, is_finished)
-        if settled:
-            result.outcomes.append(settled)
-        else:
-            result.tasks.append(task)
+        return plan_tree(source, target, lambda files: dict.fromkeys(files, direction), overwrite, keep_suffix)
+    result, task = _pair_file(source, target, direction, keep_suffix)
+    _settle(result, [(task, direction)] if task else [], overwrite)
     return result
 
 
-def preview(tasks: list[Task], direction: Direction) -> Iterator[Outcome]:
-    """What a dry run reports: the tasks that would be attempted, judged by the signatures of their files."""
-    for task in tasks:
-        yield _preview(task, direction)
+def plan_tree(
+    source: str,
+    target: str,
+    choose: Callable[[list[str]], Mapping[str, Direction]],
+    overwrite: bool = False,
+    keep_suffix: bool = False,
+) -> Plan:
+    """`plan` for a folder whose files are converted in different ways.
 
-
-@reporting
-def _preview(task: Task, direction: Direction) -> Outcome:
-    refusal = direction.refusal(task.source, sniff_file(task.source))
-    return Outcome(task.source, task.target, *(refusal or ("planned",)))
-
-
-def _pair_file(source: str, target: str, direction: Direction, keep_suffix: bool) -> tuple[Plan, list[Task]]:
-    if not os.path.isfile(source):
-        raise PlanError(f"{source}: not a regular file")
-    if os.path.isdir(target) or target.endswith(os.sep):
-        target = os.path.join(target, _target_name(os.path.basename(source), direction, keep_suffix))
-    elif os.path.splitext(target)[1].lower() != direction.suffix:
-        raise PlanError(f"{target}: the target of a file must end in {direction.suffix} or be an existing folder")
-    if os.path.exists(target) and os.path.samefile(source, target):
-        raise PlanError(f"{source}: source and target are the same file")
-    refusal = direction.refusal(source, sniff_file(source))
-    if refusal:  # what may be skipped in a tree is a failure when it is asked for by name
-        return Plan(outcomes=[Outcome(source, target, "failed", refusal[1])]), []
-    return Plan(folders=[os.path.dirname(target) or os.curdir]), [Task(source, target)]
-
-
-def _pair_tree(source: str, target: str, direction: Direction, keep_suffix: bool) -> tuple[Plan, list[Task]]:
+    choose: for the files of the tree, as paths relative to `source`, which way each goes. No two images may differ in
+        their suffixes alone, even if they go different ways.
+    """
     if os.path.exists(target) and not os.path.isdir(target):
         raise PlanError(f"{target}: the target of a folder must be a folder")
     if _is_inside(target, source) or _is_inside(source, target):
@@ -116,12 +94,43 @@ def _pair_tree(source: str, target: str, direction: Direction, keep_suffix: bool
     for folder in folders:
         if os.path.exists(folder) and _is_inside(folder, source):
             raise PlanError(f"{folder}: this target folder is a link into the source")
-    tasks = [
-        Task(os.path.join(source, path), os.path.join(target, _target_name(path, direction, keep_suffix)))
-        for path in tree.files
-    ]
-    _check_collisions(tasks, direction)
-    return Plan(outcomes=tree.outcomes, folders=folders), tasks
+    directions = choose(tree.files)
+    pairs = []
+    for path in tree.files:
+        direction = directions[path]
+        name = _target_name(path, direction, keep_suffix)
+        pairs.append((Task(os.path.join(source, path), os.path.join(target, name), direction.name), direction))
+    _check_collisions(pairs)
+    result = Plan(outcomes=tree.outcomes, folders=folders)
+    _settle(result, pairs, overwrite)
+    return result
+
+
+def preview(tasks: list[Task], refusal: Refusal) -> Iterator[Outcome]:
+    """What a dry run reports: the tasks that would be attempted, judged by the signatures of their files."""
+    for task in tasks:
+        yield _preview(task, refusal)
+
+
+@reporting
+def _preview(task: Task, refusal: Refusal) -> Outcome:
+    refused = refusal(task.source, sniff_file(task.source))
+    return Outcome(task.source, task.target, *(refused or ("planned",)), format=task.format)
+
+
+def _pair_file(source: str, target: str, direction: Direction, keep_suffix: bool) -> tuple[Plan, Task | None]:
+    if not os.path.isfile(source):
+        raise PlanError(f"{source}: not a regular file")
+    if os.path.isdir(target) or target.endswith(os.sep):
+        target = os.path.join(target, _target_name(os.path.basename(source), direction, keep_suffix))
+    elif os.path.splitext(target)[1].lower() != direction.suffix:
+        raise PlanError(f"{target}: the target of a file must end in {direction.suffix} or be an existing folder")
+    if os.path.exists(target) and os.path.samefile(source, target):
+        raise PlanError(f"{source}: source and target are the same file")
+    refused = direction.refusal(source, sniff_file(source))
+    if refused:  # what may be skipped in a tree is a failure when it is asked for by name
+        return Plan(outcomes=[Outcome(source, target, "failed", refused[1])]), None
+    return Plan(folders=[os.path.dirname(target) or os.curdir]), Task(source, target, direction.name)
 
 
 def _target_name(path: str, direction: Direction, keep_suffix: bool) -> str:
@@ -137,33 +146,46 @@ def _is_inside(path: str, folder: str) -> bool:
     return os.path.commonpath([path, folder]) == folder
 
 
-def _check_collisions(tasks: list[Task], direction: Direction) -> None:
-    sources = defaultdict(list)
-    for task in tasks:
-        sources[task.target].append(task)
+def _check_collisions(pairs: list[tuple[Task, Direction]]) -> None:
+    rivals = defaultdict(list)
+    for task, direction in pairs:
+        rivals[task.target.removesuffix(direction.suffix)].append((task, direction))
     collisions = []
-    for target, group in sources.items():
+    for group in rivals.values():
         if len(group) > 1:  # only then is it worth opening them: a.png beside a.txt is no collision
-            rivals = [task.source for task in group if _preview(task, direction).status == "planned"]
-            if len(rivals) > 1:
-                collisions.append(f"  {', '.join(rivals)} -> {target}")
+            images = [task for task, direction in group if _preview(task, direction.refusal).status == "planned"]
+            if len(images) > 1:
+                collisions.append(f"  {', '.join(task.source for task in images)} -> {images[0].target}")
     if collisions:
         shown = "\n".join(collisions[:20] + [f"  and {len(collisions) - 20} more"] * (len(collisions) > 20))
         raise PlanError(f"several sources would become one file; rename them, or keep their suffixes:\n{shown}")
 
 
-def _settled(task: Task, direction: Direction, is_finished: Callable[[str], bool]) -> Outcome | None:
-    """The outcome of a task whose target makes it needless or impossible."""
+def _settle(result: Plan, pairs: list[tuple[Task, Direction]], overwrite: bool) -> None:
+    """Sorts tasks into those to do and those whose target makes them needless or impossible."""
+    for task, direction in pairs:
+        settled = None if overwrite else _settled(task, direction)
+        if settled:
+            result.outcomes.append(settled)
+        else:
+            result.tasks.append(task)
+
+
+def _settled(task: Task, direction: Direction) -> Outcome | None:
     if not os.path.lexists(task.target):
         return None
     try:
-        if not os.path.isfile(task.target) or sniff_file(task.target) != direction.format:
-            return Outcome(
-                task.source, task.target, "failed", f"the target exists and is not a file of format {direction.format}"
-            )
+        if is_other_file(task.target, direction.signature):
+            reason = f"the target exists and is not a file of format {direction.signature}"
+            return Outcome(task.source, task.target, "failed", reason)
         is_current = os.stat(task.target).st_mtime_ns >= os.stat(task.source).st_mtime_ns
-        if is_current and is_finished(task.target):
-            return Outcome(task.source, task.target, "kept", "done before")
+        if is_current and direction.is_finished(task.target):
+            return Outcome(task.source, task.target, "kept", "done before", format=direction.name)
     except OSError:  # it disappeared or cannot be read: the attempt to write it will tell
         pass
     return None
+
+
+def is_other_file(path: str, signature: str) -> bool:
+    """Whether there is something at `path` that is not a file of this format. Raises OSError."""
+    return os.path.lexists(path) and (not os.path.isfile(path) or sniff_file(path) != signature)

@@ -44,13 +44,19 @@ class ReadImage:
 
 
 @dataclass
-class _Decoded:
-    """What a format's reader returns: pixels as stored, and what comes with them."""
+class StoredImage:
+    """What `read_as_stored` found.
+
+    pixels: as in ReadImage, but not turned upright
+    icc, exif: metadata as stored, empty where there is none
+    orientation: 1 … 8, of formats that keep it outside their EXIF data
+    notes: as in ReadImage
+    """
 
     pixels: np.ndarray
     icc: bytes = b""
     exif: bytes = b""
-    orientation: int = 1  # of formats that keep it outside their EXIF block
+    orientation: int = 1
     notes: list[str] = field(default_factory=list)
 
 
@@ -62,21 +68,25 @@ def read_image(data: bytes, max_pixels: int = DEFAULT_MAX_PIXELS) -> ReadImage:
     Raises ImageError for unknown signatures, for what cannot be kept exactly (CMYK, animation, several pages, float …),
     for more than `max_pixels` pixels (before decoding them), and for damaged files.
     """
+    return _finish(read_as_stored(data, max_pixels))
+
+
+def read_as_stored(data: bytes, max_pixels: int = DEFAULT_MAX_PIXELS) -> StoredImage:
+    """`read_image`, but neither is the orientation applied nor metadata changed."""
     name = sniff(data)
     if name is None:
         raise ImageError("not an image (unknown signature)" if data else "empty file")
     if name not in READABLE_FORMATS:
         raise ImageError(f"{name} files are not supported (supported: {', '.join(READABLE_FORMATS)})")
     try:
-        decoded = _READERS[name](data, max_pixels)
+        return _READERS[name](data, max_pixels)
     except (ImageError, MemoryError):
         raise
     except Exception as error:  # damaged files make the image libraries raise errors of every type
         raise ImageError(f"damaged or unusual {name} file: {error or type(error).__name__}") from error
-    return _finish(decoded)
 
 
-def _finish(decoded: _Decoded) -> ReadImage:
+def _finish(decoded: StoredImage) -> ReadImage:
     """Applies the orientation and chooses the metadata."""
     notes = decoded.notes
     orientation, exif = neutralise_orientation(decoded.exif)
@@ -106,7 +116,7 @@ def _check_size(width: int, height: int, max_pixels: int) -> None:
 # ---- PNG -------------------------------------------------------------------------------------------------------------
 
 
-def _read_png(data: bytes, max_pixels: int) -> _Decoded:
+def _read_png(data: bytes, max_pixels: int) -> StoredImage:
     """Through libpng, which keeps 16 bits; palettes and transparent colours become RGB, RGBA or gray and alpha."""
     icc, exif, notes = b"", b"", []
     for kind, body in _png_chunks(data):
@@ -120,7 +130,7 @@ def _read_png(data: bytes, max_pixels: int) -> _Decoded:
                 notes.append("damaged ICC profile left out")
         elif kind == b"eXIf":
             exif = bytes(body)
-    return _Decoded(imagecodecs.png_decode(data), icc, exif, notes=notes)
+    return StoredImage(imagecodecs.png_decode(data), icc, exif, notes=notes)
 
 
 def _png_chunks(data: bytes):
@@ -147,7 +157,7 @@ def _inflate_icc(body: bytes) -> bytes:
 # ---- JPEG, WebP, BMP -------------------------------------------------------------------------------------------------
 
 
-def _read_with_pillow(data: bytes, max_pixels: int) -> _Decoded:
+def _read_with_pillow(data: bytes, max_pixels: int) -> StoredImage:
     """Formats of 8 bits per sample, which Pillow reads as they are."""
     notes = []
     with Image.open(io.BytesIO(data), formats=("JPEG", "WEBP", "BMP")) as image:
@@ -164,7 +174,7 @@ def _read_with_pillow(data: bytes, max_pixels: int) -> _Decoded:
         if target_mode not in ("L", "RGB", "RGBA"):
             raise ImageError(f"pixels of Pillow's mode {image.mode} are not supported")
         pixels = np.asarray(image.convert(target_mode))
-        return _Decoded(pixels, image.info.get("icc_profile") or b"", image.info.get("exif") or b"", notes=notes)
+        return StoredImage(pixels, image.info.get("icc_profile") or b"", image.info.get("exif") or b"", notes=notes)
 
 
 # ---- TIFF ------------------------------------------------------------------------------------------------------------
@@ -173,7 +183,7 @@ _TIFF_REDUCED, _TIFF_MASK = 1, 4  # bits of NewSubfileType
 _TIFF_ORIENTATION, _TIFF_ICC = 274, 34675
 
 
-def _read_tiff(data: bytes, max_pixels: int) -> _Decoded:
+def _read_tiff(data: bytes, max_pixels: int) -> StoredImage:
     """Through tifffile, which keeps 16 bits."""
     with tifffile.TiffFile(io.BytesIO(data)) as file:
         pages = [page for page in file.pages if not page.subfiletype & (_TIFF_REDUCED | _TIFF_MASK)]
@@ -188,7 +198,7 @@ def _read_tiff(data: bytes, max_pixels: int) -> _Decoded:
             notes.append("premultiplied alpha kept as stored")
         orientation = page.tags.valueof(_TIFF_ORIENTATION, 1)
         orientation = orientation if orientation in range(1, 9) else 1
-        return _Decoded(pixels, page.tags.valueof(_TIFF_ICC, b""), orientation=orientation, notes=notes)
+        return StoredImage(pixels, page.tags.valueof(_TIFF_ICC, b""), orientation=orientation, notes=notes)
 
 
 def _tiff_pixels(page: tifffile.TiffPage, max_pixels: int) -> np.ndarray:
@@ -238,7 +248,7 @@ _PNM_HEADER = re.compile(rb"P(?:([14])" + 2 * _PNM_NUMBER + rb"|([2356])" + 3 * 
 _PNM_COMMENT = re.compile(rb"#[^\r\n]*")
 
 
-def _read_pnm(data: bytes, max_pixels: int) -> _Decoded:
+def _read_pnm(data: bytes, max_pixels: int) -> StoredImage:
     """PBM, PGM and PPM, as text or binary. Pillow narrows their 16-bit colours, so it is not used."""
     header = _PNM_HEADER.match(data)
     if header is None:
@@ -262,7 +272,7 @@ def _read_pnm(data: bytes, max_pixels: int) -> _Decoded:
         if kind not in (1, 4):
             notes.append(f"samples scaled from 0 … {maximum} to 0 … {full}")
     pixels = samples.astype(np.uint8 if full == 255 else np.uint16)
-    return _Decoded(pixels.reshape((height, width, 3) if channels == 3 else (height, width)), notes=notes)
+    return StoredImage(pixels.reshape((height, width, 3) if channels == 3 else (height, width)), notes=notes)
 
 
 def _pnm_samples(
@@ -289,7 +299,7 @@ def _pnm_samples(
 # ---- NPY -------------------------------------------------------------------------------------------------------------
 
 
-def _read_npy(data: bytes, max_pixels: int) -> _Decoded:
+def _read_npy(data: bytes, max_pixels: int) -> StoredImage:
     """Arrays of shape (H, W) or (H, W, C), C = 1 … 4, of uint8 or uint16 in either byte order."""
     file = io.BytesIO(data)
     major, _ = np.lib.format.read_magic(file)
@@ -303,7 +313,7 @@ def _read_npy(data: bytes, max_pixels: int) -> _Decoded:
     if len(data) - file.tell() < math.prod(shape) * dtype.itemsize:
         raise ImageError("truncated NPY file")
     pixels = np.load(io.BytesIO(data), allow_pickle=False)
-    return _Decoded(pixels.astype(dtype.newbyteorder("="), copy=False))
+    return StoredImage(pixels.astype(dtype.newbyteorder("="), copy=False))
 
 
 _READERS = {

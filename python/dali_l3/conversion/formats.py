@@ -1,0 +1,175 @@
+"""The formats that images are converted to, by name: what they hold, how they are written and read back."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..codec import decode, encode, peek, read_metadata
+from ..errors import L3Error
+from .encoders import encode_bmp, encode_jpeg, encode_png, encode_tiff, encode_webp
+from .exif import PREFIX
+from .outcomes import ConversionError
+from .reading import read_as_stored
+
+L3_FAST = "l3-fast"
+"""The default, and the refuge of images that another format cannot hold: L3 holds all that can be read."""
+
+
+def _holds_all(pixels: np.ndarray) -> str | None:
+    return None
+
+
+def _is_whole(path: str) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of image files.
+
+    name: as `find_format` takes it
+    suffix: of its files
+    signature: what `signatures.sniff` calls it
+    encode: pixels, (H, W) or (H, W, C) with C = 2 … 4 (L3: 1 … 4), and metadata to the bytes of a file
+    decode: the bytes of a file to pixels and metadata
+    obstacle: for pixels, what about them the format cannot hold; None if it holds them
+    metadata_limits: keys of the metadata that it keeps, each with the most bytes; None: it keeps all
+    lossy: whether pixels change
+    is_finished: whether the file at a path, of this signature, is whole and holds what `encode` would write
+    """
+
+    name: str
+    suffix: str
+    signature: str
+    encode: Callable[[np.ndarray, Mapping[str, bytes]], bytes]
+    decode: Callable[[bytes], tuple[np.ndarray, dict[str, bytes]]]
+    obstacle: Callable[[np.ndarray], str | None] = _holds_all
+    metadata_limits: Mapping[str, int] | None = None
+    lossy: bool = False
+    is_finished: Callable[[str], bool] = _is_whole
+
+    def storable(self, metadata: Mapping[str, bytes]) -> dict[str, bytes]:
+        """The part of `metadata` that the format keeps, as it keeps it."""
+        limits = self.metadata_limits
+        if limits is None:
+            return dict(metadata)
+        plain = {key: value.removeprefix(PREFIX) for key, value in metadata.items()}
+        return {key: value for key, value in plain.items() if 0 < len(value) <= limits.get(key, 0)}
+
+
+def find_format(name: str, effort: int = 2) -> Format:
+    """Returns the format called l3-fast, l3-raw, l3-paper, png, tiff, bmp, webp, or, lossy, jpeg@Q and webp@Q.
+
+    name: Q is a quality, 1 … 100
+    effort: of L3, 1 … 3
+
+    Raises ConversionError for other names.
+    """
+    base, separator, quality = name.partition("@")
+    if base in _LOSSY_FORMATS and separator:
+        return _LOSSY_FORMATS[base](_parse_quality(name, quality))
+    if name in _LOSSLESS_FORMATS:
+        return _LOSSLESS_FORMATS[name]
+    if name in _L3_PROFILES:
+        return _l3(name, _L3_PROFILES[name], effort)
+    if base in _LOSSY_FORMATS:
+        raise ConversionError(f"{name} loses detail, so its quality must be asked for: {name}@95, say")
+    if base in _LOSSLESS_FORMATS or base in _L3_PROFILES:
+        raise ConversionError(f"{name}: {base} is lossless and takes no quality")
+    known = [*_L3_PROFILES, *_LOSSLESS_FORMATS, *(f"{lossy}@QUALITY" for lossy in _LOSSY_FORMATS)]
+    raise ConversionError(f"unknown format {name!r} (known: {', '.join(known)})")
+
+
+def _parse_quality(name: str, quality: str) -> int:
+    if not re.fullmatch("[1-9][0-9]?|100", quality):
+        raise ConversionError(f"{name}: the quality must be a number from 1 to 100")
+    return int(quality)
+
+
+# ---- L3 --------------------------------------------------------------------------------------------------------------
+
+_L3_PROFILES = {L3_FAST: "fast", "l3-raw": "raw", "l3-paper": "paper"}
+
+
+def _l3(name: str, profile: str, effort: int) -> Format:
+    def encode_l3(pixels: np.ndarray, metadata: Mapping[str, bytes]) -> bytes:
+        return encode(pixels, profile=profile, effort=effort, metadata=metadata)
+
+    return Format(name, ".l3", "L3", encode_l3, _decode_l3, is_finished=functools.partial(has_profile, profile=profile))
+
+
+def _decode_l3(data: bytes) -> tuple[np.ndarray, dict[str, bytes]]:
+    return decode(data, verify=True), read_metadata(data)
+
+
+def has_profile(path: str, profile: str) -> bool:
+    """Whether the file at `path` is a whole L3 file of this profile, going by its header and size."""
+    try:
+        with open(path, "rb") as file:
+            info = peek(file.read(64))
+        return info.profile == profile and not info.prototype and os.path.getsize(path) >= info.file_size
+    except L3Error:
+        return False
+
+
+# ---- Others ----------------------------------------------------------------------------------------------------------
+
+_ICC_AND_EXIF = {"icc": sys.maxsize, "exif": sys.maxsize}
+_JPEG_METADATA = {"icc": 255 * 65519, "exif": 65527}  # what its segments hold
+_PIXELS_OF_CHANNELS = {1: "gray pixels", 2: "gray pixels with alpha", 3: "RGB pixels", 4: "RGBA pixels"}
+
+
+def _decode_image(data: bytes) -> tuple[np.ndarray, dict[str, bytes]]:
+    stored = read_as_stored(data, max_pixels=sys.maxsize)
+    metadata = {"icc": stored.icc, "exif": stored.exif.removeprefix(PREFIX)}
+    return stored.pixels, {key: value for key, value in metadata.items() if value}
+
+
+def _obstacle(pixels: np.ndarray, channels: tuple[int, ...], max_side: int = sys.maxsize) -> str | None:
+    """The obstacle in a format of 8-bit pixels of so many channels."""
+    if pixels.dtype != np.uint8:
+        return "16-bit samples"
+    count = pixels.shape[2] if pixels.ndim == 3 else 1
+    if count not in channels:
+        return _PIXELS_OF_CHANNELS[count]
+    if max(pixels.shape[:2]) > max_side:
+        return f"a side of more than {max_side} pixels"
+    return None
+
+
+def _webp_obstacle(pixels: np.ndarray) -> str | None:
+    obstacle = _obstacle(pixels, (3, 4), 16383)
+    if not obstacle and pixels.shape[2] == 4 and pixels[:, :, 3].min() == 255:
+        return "an alpha channel without transparency"  # which the encoder drops
+    return obstacle
+
+
+_bmp_obstacle = functools.partial(_obstacle, channels=(1, 3))
+_jpeg_obstacle = functools.partial(_obstacle, channels=(1, 3), max_side=65500)
+
+_LOSSLESS_FORMATS = {
+    "png": Format("png", ".png", "PNG", encode_png, _decode_image, metadata_limits=_ICC_AND_EXIF),
+    "tiff": Format("tiff", ".tiff", "TIFF", encode_tiff, _decode_image, metadata_limits={"icc": sys.maxsize}),
+    "bmp": Format("bmp", ".bmp", "BMP", encode_bmp, _decode_image, _bmp_obstacle, metadata_limits={}),
+    "webp": Format("webp", ".webp", "WebP", encode_webp, _decode_image, _webp_obstacle, _ICC_AND_EXIF),
+}
+
+
+def _lossy_webp(quality: int) -> Format:
+    lossy = functools.partial(encode_webp, quality=quality)
+    return Format(f"webp@{quality}", ".webp", "WebP", lossy, _decode_image, _webp_obstacle, _ICC_AND_EXIF, lossy=True)
+
+
+def _lossy_jpeg(quality: int) -> Format:
+    lossy = functools.partial(encode_jpeg, quality=quality)
+    return Format(f"jpeg@{quality}", ".jpg", "JPEG", lossy, _decode_image, _jpeg_obstacle, _JPEG_METADATA, lossy=True)
+
+
+_LOSSY_FORMATS = {"jpeg": _lossy_jpeg, "webp": _lossy_webp}

@@ -1,0 +1,153 @@
+"""Datasets in several formats: draws a format for each image, and plans their conversion."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import os
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from .apportioning import apportion
+from .converting import TO_L3, direction_to, refusal
+from .formats import find_format
+from .mix_record import RECORD_NAME, MixedImage, MixRecord, MixSettings
+from .outcomes import ConversionError, Outcome
+from .planning import Direction, Plan, PlanError, plan_tree
+from .signatures import sniff_file
+from .walking import walk
+
+
+def parse_mix(text: str) -> dict[str, int]:
+    """Reads names of formats, as `find_format` takes them, and their weights from text such as "l3-fast:7,bmp:3".
+
+    Raises ConversionError if it is something else.
+    """
+    mix: dict[str, int] = {}
+    for part in text.split(","):
+        name, separator, weight = part.strip().partition(":")
+        if not separator:
+            raise ConversionError(f"mix: {part.strip()!r} is not a format and its weight, such as bmp:3")
+        find_format(name)
+        if not re.fullmatch("[1-9][0-9]{0,8}", weight):
+            raise ConversionError(f"mix: the weight of {name} must be an integer from 1 to 999999999, not {weight!r}")
+        if name in mix:
+            raise ConversionError(f"mix: {name} occurs twice")
+        mix[name] = int(weight)
+    return mix
+
+
+def draw(images: Iterable[str], mix: Mapping[str, int], seed: int, drawn: Mapping[str, str]) -> dict[str, str]:
+    """Draws a format for each image; equal arguments give equal results, on every machine.
+
+    In each folder, and in all of them, every format gets the floor or the ceiling of its exact share. The draw sorts
+    by BLAKE2b hashes of the seed and the path: folders, to share out what rounding leaves, and the images of a folder,
+    to deal out its formats.
+
+    images: paths relative to the root, in any order
+    mix: formats and weights, in any order
+    drawn: the formats of images that were drawn before, and keep them; the others make up the proportions as far as
+        they can
+    """
+    formats = sorted(mix)
+    fresh: dict[str, list[str]] = defaultdict(list)
+    taken: dict[str, Counter[str]] = defaultdict(Counter)
+    result = {}
+    for image in images:
+        folder = os.path.dirname(image)
+        if image in drawn:
+            result[image] = drawn[image]
+            taken[folder][drawn[image]] += 1
+        else:
+            fresh[folder].append(image)
+
+    def position(path: str) -> bytes:
+        return hashlib.blake2b(b"%d\0%b" % (seed, os.fsencode(path)), digest_size=16).digest()
+
+    folders = sorted(fresh.keys() | taken.keys(), key=position)
+    counts = apportion(
+        [len(fresh[folder]) + taken[folder].total() for folder in folders],
+        [mix[name] for name in formats],
+        [[taken[folder][name] for name in formats] for folder in folders],
+    )
+    for folder, row in zip(folders, counts, strict=True):
+        deck = (name for name, count in zip(formats, row, strict=True) for _ in range(count - taken[folder][name]))
+        result.update(zip(sorted(fresh[folder], key=position), deck, strict=True))
+    return result
+
+
+def plan_mix(
+    source: str, target: str, mix: Mapping[str, int], seed: int = 0, overwrite: bool = False, keep_suffix: bool = False
+) -> tuple[Plan, MixRecord]:
+    """Plans the conversion of the images of the tree `source` to the formats that are drawn for them.
+
+    Works as `planning.plan` does. Images that an earlier run recorded in `target` keep their formats. Returns the
+    record with the plan; nothing has been written.
+
+    mix: formats and their weights, see `parse_mix`
+
+    Raises PlanError where `plan` does, if `source` is not a folder, and if `target` holds other files than those of a
+    mix with the same settings.
+    """
+    if not os.path.isdir(source):
+        raise PlanError(f"{source}: " + ("a mix wants a folder" if os.path.exists(source) else "no such folder"))
+    settings = MixSettings(dict(mix), seed, keep_suffix)
+    earlier = MixRecord.load(target)
+    if earlier and earlier.settings != settings:
+        raise PlanError(f"{target}: made with {earlier.settings}; continue with that, or choose another folder")
+    record = earlier or MixRecord(settings)
+
+    def choose(files: list[str]) -> dict[str, Direction]:
+        if not earlier and walk(target).files:
+            raise PlanError(f"{target}: holds files, but no {RECORD_NAME}; a mix wants a folder of its own")
+        images = [path for path in files if _is_image(os.path.join(source, path))]
+        drawn = draw(images, mix, seed, {path: image.drawn for path, image in record.images.items()})
+        for path, name in drawn.items():
+            record.images.setdefault(path, MixedImage(name))
+        return {path: _direction_of(record.images[path]) if path in drawn else TO_L3 for path in files}
+
+    work = plan_tree(source, target, choose, overwrite, keep_suffix)
+    for outcome in work.outcomes:
+        if outcome.status == "kept":
+            record.add(os.path.relpath(outcome.source, source), outcome)
+    return work, record
+
+
+def recorded(outcomes: Iterator[Outcome], record: MixRecord, source: str, target: str) -> Iterator[Outcome]:
+    """Passes on the outcomes of a plan by `plan_mix`, and saves the record: before the first, and however it ends.
+
+    Raises OSError if the record cannot be saved.
+    """
+    os.makedirs(target, exist_ok=True)
+    record.save(target)  # a run that is killed leaves what was drawn
+    try:
+        with contextlib.closing(outcomes):
+            for outcome in outcomes:
+                if outcome.status == "done":
+                    record.add(os.path.relpath(outcome.source, source), outcome)
+                yield outcome
+    finally:
+        record.save(target)
+
+
+def _is_image(path: str) -> bool:
+    try:
+        return refusal(path, sniff_file(path)) is None
+    except OSError:  # the attempt to convert it will tell
+        return False
+
+
+def _direction_of(image: MixedImage) -> Direction:
+    return _direction_to(image.format or image.drawn, is_recorded=image.format is not None)
+
+
+@functools.cache
+def _direction_to(name: str, is_recorded: bool) -> Direction:
+    format = find_format(name)
+    direction = direction_to(format)
+    if format.lossy and not is_recorded:  # the file's loss is unknown, for the run that wrote it was killed
+        return dataclasses.replace(direction, is_finished=lambda path: False)
+    return direction
