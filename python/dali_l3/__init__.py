@@ -3,13 +3,15 @@
 >>> data = dali_l3.encode(array)        # (H, W) or (H, W, C), uint8 or uint16
 >>> array = dali_l3.decode(data)
 
-Where DALI is installed, importing this package adds ``fn.decoders.l3`` to it, and L3 to the formats that
-``fn.decoders.image`` and nvImageCodec handle. DALI itself is not imported.
+Where DALI is installed, importing this package adds ``fn.decoders.l3``, ``fn.readers.multi_format`` and
+``fn.readers.liquid`` to it, and L3 to the formats that ``fn.decoders.image`` and nvImageCodec handle. DALI itself is
+not imported.
 """
 
 from . import _plugin, fn
 from .codec import ImageInfo, backend, decode, encode, peek, read_metadata
 from .errors import L3Error
+from .statistics import reader_stats
 from .version import __version__
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "fn",
     "peek",
     "read_metadata",
+    "reader_stats",
 ]
 
 _plugin.install()

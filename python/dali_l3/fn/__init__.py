@@ -3,6 +3,6 @@
 The same operators are found in DALI's own modules: `dali_l3.fn.decoders.l3` is `nvidia.dali.fn.decoders.l3`.
 """
 
-from . import decoders
+from . import decoders, readers
 
-__all__ = ["decoders"]
+__all__ = ["decoders", "readers"]

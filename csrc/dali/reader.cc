@@ -1,0 +1,203 @@
+#include "reader.h"
+
+#include <utility>
+#include <vector>
+
+#include "dali/pipeline/operator/checkpointing/op_checkpoint.h"
+#include "interrupt.h"
+#include "reader_statistics.h"
+
+namespace dali_l3 {
+namespace {
+
+using dali::CPUBackend;
+
+void Warn(const std::string &message) { DALI_WARN(message); }
+
+loader::OnError ParseOnError(const std::string &name) {
+  if (name == "raise") return loader::OnError::raise;
+  if (name == "skip") return loader::OnError::skip;
+  if (name == "substitute") return loader::OnError::substitute;
+  throw std::invalid_argument("on_error is \"" + name + R"(", but must be "raise", "skip" or "substitute")");
+}
+
+// Outputs memory that the engine owns too.
+void Share(dali::TensorList<CPUBackend> &output, int sample, const loader::FileBytes &file, const std::string &path) {
+  // Consumers take a file's bytes for constant; only DALI's types do not say so.
+  std::shared_ptr<void> data = std::const_pointer_cast<uint8_t>(file.data);
+  output.SetSample(sample, std::move(data), file.size, false, dali::TensorShape<>{static_cast<int64_t>(file.size)}, DALI_UINT8,
+                   dali::CPU_ONLY_DEVICE_ID, dali::AccessOrder::host());
+  output.SetSourceInfo(sample, path);
+}
+
+}  // namespace
+
+std::vector<loader::FileFormat> FormatsOf(const loader::Catalogue &catalogue) {
+  std::vector<loader::FileFormat> formats;
+  formats.reserve(catalogue.entries.size());
+  for (const loader::Entry &entry : catalogue.entries) formats.push_back(entry.format);
+  return formats;
+}
+
+Reader::Reader(const dali::OpSpec &spec) : Operator(spec), checkpointing_(spec.GetArgument<bool>("checkpointing")) {
+  if (spec.GetArgument<bool>("skip_cached_images"))
+    throw std::invalid_argument("skip_cached_images is not supported: this reader does not know of the decoder's cache");
+}
+
+void Reader::Init() {
+  if (!spec_.GetArgument<bool>("lazy_init")) engine();
+}
+
+loader::CatalogueOptions Reader::MakeCatalogueOptions() const {
+  loader::CatalogueOptions options;
+  if (std::string root; spec_.TryGetArgument(root, "file_root")) options.file_root = std::move(root);
+  if (std::string list; spec_.TryGetArgument(list, "file_list")) options.file_list = std::move(list);
+  if (std::vector<std::string> files; spec_.TryGetRepeatedArgument(files, "files")) options.files = std::move(files);
+  if (std::vector<int> labels; spec_.TryGetRepeatedArgument(labels, "labels")) options.labels = std::move(labels);
+  spec_.TryGetRepeatedArgument(options.file_filters, "file_filters");
+  spec_.TryGetRepeatedArgument(options.dir_filters, "dir_filters");
+  options.case_sensitive_filter = spec_.GetArgument<bool>("case_sensitive_filter");
+  spec_.TryGetRepeatedArgument(options.companions, "companions");
+  options.on_error = ParseOnError(spec_.GetArgument<std::string>("on_error"));
+  options.check_headers = spec_.GetArgument<bool>("check_headers");
+  options.strict = spec_.GetArgument<bool>("strict");
+  options.threads = spec_.GetArgument<int>("read_threads");
+  options.sniff = options.on_error != loader::OnError::raise;  // bad files are left out only if somebody looks at them
+  return options;
+}
+
+loader::EngineOptions Reader::MakeEngineOptions() const {
+  loader::EngineOptions options;
+  options.reading.mode = spec_.GetArgument<bool>("use_o_direct") ? loader::ReadMode::direct : loader::ReadMode::buffered;
+  options.reading.check_headers = spec_.GetArgument<bool>("check_headers");
+  options.read_threads = spec_.GetArgument<int>("read_threads");
+  options.batches_ahead = spec_.GetArgument<int>("prefetch_queue_depth");
+  options.on_error = ParseOnError(spec_.GetArgument<std::string>("on_error"));
+  const bool has_substitute = spec_.TryGetArgument(options.substitute, "substitute");
+  if (has_substitute != (options.on_error == loader::OnError::substitute))
+    throw std::invalid_argument(R"(on_error="substitute" needs the argument substitute, a path, which is of no use otherwise)");
+  return options;
+}
+
+loader::ShardOptions Reader::MakeShardOptions() const {
+  loader::ShardOptions options;
+  options.shard_id = spec_.GetArgument<int>("shard_id");
+  options.num_shards = spec_.GetArgument<int>("num_shards");
+  options.stick_to_shard = spec_.GetArgument<bool>("stick_to_shard");
+  options.pad_last_batch = spec_.GetArgument<bool>("pad_last_batch");
+  options.batch_size = max_batch_size_;
+  return options;
+}
+
+loader::Engine &Reader::engine() const {
+  std::lock_guard lock(engine_mutex_);
+  if (engine_) return *engine_;
+  loader::Catalogue catalogue;
+  {
+    const InterruptGuard guard;
+    loader::CatalogueOptions options = MakeCatalogueOptions();
+    options.cancelled = guard.interrupted();
+    catalogue = loader::list_dataset(options);
+  }
+  for (const std::string &problem : catalogue.problems) Warn(problem);
+  auto order = std::make_unique<loader::SampleOrder>(MakeShardOptions(), catalogue.entries.size(), MakePlan(catalogue));
+  engine_ = std::make_unique<loader::Engine>(std::move(catalogue), std::move(order), MakeEngineOptions(), Warn);
+  return *engine_;
+}
+
+dali::ReaderMeta Reader::GetReaderMeta() const {
+  const auto size = static_cast<int64_t>(engine().catalogue().entries.size());
+  const loader::ShardOptions shards = MakeShardOptions();
+  dali::ReaderMeta meta;
+  meta.epoch_size = size;
+  meta.epoch_size_padded = loader::padded_epoch_size(shards, size);
+  meta.number_of_shards = shards.num_shards;
+  meta.shard_id = shards.shard_id;
+  meta.pad_last_batch = shards.pad_last_batch;
+  meta.stick_to_shard = shards.stick_to_shard;
+  AnnounceReader(*this);
+  return meta;
+}
+
+bool Reader::SetupImpl(std::vector<dali::OutputDesc> & /*outputs*/, const dali::Workspace & /*ws*/) {
+  return false;  // the outputs' memory is the engine's
+}
+
+void Reader::RunImpl(dali::Workspace &ws) {
+  const loader::Engine::Batch batch = engine().next_batch();
+  const int size = static_cast<int>(batch.size());
+  const int files = ws.NumOutput() - 1;
+  for (int f = 0; f < files; f++) {
+    auto &output = ws.Output<CPUBackend>(f);
+    output.Reset();
+    output.set_pinned(false);
+    output.set_type(DALI_UINT8);
+    output.set_sample_dim(1);
+    output.SetSize(size);
+    for (int i = 0; i < size; i++) Share(output, i, batch[i]->files[f], batch[i]->path);
+  }
+  auto &labels = ws.Output<CPUBackend>(files);
+  labels.Resize(dali::uniform_list_shape<1>(size, {1}), DALI_INT32);
+  for (int i = 0; i < size; i++) *labels.mutable_tensor<int>(i) = batch[i]->label;
+}
+
+void Reader::SaveState(dali::OpCheckpoint &checkpoint, dali::AccessOrder /*order*/) {
+  checkpoint.MutableCheckpointState() = engine().position();
+}
+
+void Reader::RestoreState(const dali::OpCheckpoint &checkpoint) { engine().seek(checkpoint.CheckpointState<int64_t>()); }
+
+std::string Reader::SerializeCheckpoint(const dali::OpCheckpoint &checkpoint) const {
+  return std::to_string(checkpoint.CheckpointState<int64_t>());
+}
+
+void Reader::DeserializeCheckpoint(dali::OpCheckpoint &checkpoint, const std::string &data) const {
+  checkpoint.MutableCheckpointState() = static_cast<int64_t>(std::stoll(data));
+}
+
+std::string Reader::Statistics() const { return loader::to_json(engine().statistics()); }
+
+}  // namespace dali_l3
+
+// DALI's macros paste the schema's name into identifiers and expect to be used inside its namespace.
+namespace dali {
+
+// The arguments that both readers have beyond those of readers.file.
+DALI_SCHEMA(dali_l3__ReaderBase)
+    .DocStr("Arguments of the readers of dali_l3.")
+    .AddParent("readers__File")
+    .AdditionalOutputsFn([](const OpSpec &spec) {
+      std::vector<std::string> companions;
+      spec.TryGetRepeatedArgument(companions, "companions");
+      return static_cast<int>(companions.size());
+    })
+    .AddOptionalArg("file_filters", R"code(A list of glob strings to filter the files in the class folders of `file_root`.
+
+The default is that of ``readers.file``, and ``*.l3``. Ignored with `file_list` and `files`.)code",
+                    std::vector<std::string>{"*.jpg", "*.jpeg", "*.png", "*.bmp", "*.tif", "*.tiff", "*.pnm", "*.ppm", "*.pgm", "*.pbm",
+                                             "*.jp2", "*.webp", "*.l3", "*.flac", "*.ogg", "*.wav"})
+    .AddOptionalArg("companions", R"code(Files that belong to each image, such as its mask, as path templates.
+
+Each template stands for one more output, between the image and the label. Paths are relative to `file_root`. ``{dir}`` is the image's
+folder, ``{name}`` its name, ``{stem}`` its name without the extension and ``{relpath}`` its path, relative to `file_root`; for instance
+``"../masks/{dir}/{stem}.png"``. A companion is read, shuffled and held in memory together with its image.)code",
+                    std::vector<std::string>{})
+    .AddOptionalArg("on_error", R"code(What to do about files that are missing, empty or unreadable, or of no known image format.
+
+* ``"raise"``: an error that names the file.
+* ``"skip"``: a good sample of the same format, with its own label, takes the place of a bad one.
+* ``"substitute"``: the file `substitute`, with the label of the bad one.
+
+With the latter two all files are looked at when the pipeline is built; the bad ones are left out and reported. What goes bad later is
+replaced and reported, and the length of the epoch stays.)code",
+                    "raise")
+    .AddOptionalArg<std::string>("substitute", R"code(Path of the file that takes the place of bad ones with ``on_error="substitute"``.)code",
+                                 nullptr)
+    .AddOptionalArg("check_headers", R"code(Whether L3, PNG and JPEG files whose headers are cut off, or L3 files shorter than their header says, are bad.)code",
+                    false)
+    .AddOptionalArg("strict", R"code(Whether hidden folders, class folders without files, dangling links and files listed twice are errors. By
+default they are treated as ``readers.file`` does, and the first three reported.)code",
+                    false)
+    .AddOptionalArg("read_threads", R"code(Threads that read files.)code", 8);
+
+}  // namespace dali

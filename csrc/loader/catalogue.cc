@@ -1,0 +1,208 @@
+#include "catalogue.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <future>
+#include <stdexcept>
+#include <system_error>
+#include <unordered_set>
+#include <utility>
+
+#include "companions.h"
+#include "discovery.h"
+#include "file_list.h"
+#include "header_check.h"
+#include "read_pool.h"
+
+namespace dali_l3::loader {
+namespace {
+
+// Bad files that an error shows, and that a warning shows each.
+constexpr size_t kShown = 20;
+
+// Entries that a thread looks at in one go.
+constexpr size_t kStretch = 256;
+
+void check_arguments(const CatalogueOptions &options) {
+  const auto require = [](bool condition, const char *message) {
+    if (!condition) throw std::runtime_error(message);
+  };
+  require(options.file_root || options.file_list || options.files, "One of the arguments file_root, file_list and files is needed");
+  require(!(options.file_list && options.files), "The arguments file_list and files exclude each other");
+  require(!options.labels || options.files, "The argument labels needs the argument files");
+  if (options.labels && options.labels->size() != options.files->size())
+    throw std::runtime_error("There are " + std::to_string(options.labels->size()) + " labels for " + std::to_string(options.files->size()) +
+                             " files");
+}
+
+std::string root_of(const CatalogueOptions &options) {
+  if (options.file_root) return *options.file_root;
+  const size_t slash = options.file_list ? options.file_list->rfind('/') : std::string::npos;
+  return slash == std::string::npos ? "" : options.file_list->substr(0, slash);
+}
+
+void add_entry(Catalogue &catalogue, std::string path, int label) {
+  Entry &entry = catalogue.entries.emplace_back();
+  entry.file.path = std::move(path);
+  entry.label = label;
+}
+
+void list_files(const CatalogueOptions &options, Catalogue &catalogue) {
+  if (options.files) {
+    for (size_t i = 0; i < options.files->size(); i++)
+      add_entry(catalogue, (*options.files)[i], options.labels ? (*options.labels)[i] : static_cast<int>(i));
+  } else if (options.file_list) {
+    for (auto &[path, label] : read_file_list(*options.file_list)) add_entry(catalogue, std::move(path), label);
+  } else {
+    Discovery found = discover(catalogue.root, {options.file_filters, options.dir_filters, options.case_sensitive_filter});
+    for (DiscoveredFile &file : found.files) add_entry(catalogue, std::move(file.path), file.label);
+    catalogue.problems = std::move(found.oddities);
+  }
+}
+
+void add_companions(const CatalogueOptions &options, Catalogue &catalogue) {
+  for (const std::string &text : options.companions) {
+    const PathTemplate path(text);
+    for (Entry &entry : catalogue.entries) entry.companions.push_back({path.path_for(entry.file.path)});
+  }
+}
+
+std::string shown(const std::vector<std::string> &lines) {
+  std::string text;
+  for (size_t i = 0; i < std::min(lines.size(), kShown); i++) text += "\n  " + lines[i];
+  return lines.size() > kShown ? text + "\n  …" : text;
+}
+
+void check_strictly(const Catalogue &catalogue) {
+  std::vector<std::string> problems = catalogue.problems;
+  std::unordered_set<std::string> seen;
+  for (const Entry &entry : catalogue.entries)
+    if (!seen.insert(entry.file.path).second) problems.push_back(full_path(catalogue.root, entry.file.path) + " is listed twice");
+  if (!problems.empty()) throw std::runtime_error("The dataset has " + std::to_string(problems.size()) + " oddities:" + shown(problems));
+}
+
+std::string system_message() { return std::generic_category().message(errno); }
+
+// An open file.
+class OpenFile {
+ public:
+  // Does not wait for the other end of a pipe.
+  explicit OpenFile(const std::string &path) : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (descriptor_ < 0) throw std::runtime_error(system_message());
+  }
+  ~OpenFile() { close(descriptor_); }
+  OpenFile(const OpenFile &) = delete;
+  OpenFile &operator=(const OpenFile &) = delete;
+
+  // Bytes in the file, at least one.
+  uint64_t size() const {
+    struct stat status;
+    if (fstat(descriptor_, &status) != 0) throw std::runtime_error(system_message());
+    if (!S_ISREG(status.st_mode)) throw std::runtime_error("not a regular file");
+    if (status.st_size == 0) throw std::runtime_error("empty");
+    return static_cast<uint64_t>(status.st_size);
+  }
+
+  size_t read(uint64_t offset, std::span<uint8_t> bytes) const {
+    size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t count = pread(descriptor_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) throw std::runtime_error(system_message());
+      if (count == 0) break;
+      done += static_cast<size_t>(count);
+    }
+    return done;
+  }
+
+ private:
+  const int descriptor_;
+};
+
+// Finds out what is asked for. Throws what is wrong with the image.
+void look_at_image(const CatalogueOptions &options, const std::string &path, Entry &entry) {
+  const OpenFile file(path);
+  entry.file.size = file.size();
+  if (!options.sniff && !options.check_headers) return;
+  uint8_t head[kSniffedBytes];
+  entry.format = sniff({head, file.read(0, head)});
+  if (entry.format == FileFormat::unknown) throw std::runtime_error("of no known image format");
+  if (options.check_headers)
+    check_header(entry.format, entry.file.size, [&](uint64_t offset, std::span<uint8_t> bytes) { return file.read(offset, bytes); });
+}
+
+// What is wrong with an entry's files; empty if nothing is.
+std::string look_at(const CatalogueOptions &options, const std::string &root, Entry &entry) {
+  std::string path = full_path(root, entry.file.path);
+  try {
+    if (options.sniff || options.sizes || options.check_headers) look_at_image(options, path, entry);
+    for (File &companion : entry.companions) {
+      path = full_path(root, companion.path);
+      companion.size = OpenFile(path).size();
+    }
+  } catch (const std::runtime_error &error) {
+    return path + ": " + error.what();
+  }
+  return "";
+}
+
+// What is wrong with each entry, found by many threads.
+std::vector<std::string> look_at_all(const CatalogueOptions &options, Catalogue &catalogue) {
+  std::vector<Entry> &entries = catalogue.entries;
+  std::vector<std::string> problems(entries.size());
+  ReadPool pool(options.threads);
+  std::vector<std::future<void>> stretches;
+  for (size_t first = 0; first < entries.size(); first += kStretch) {
+    stretches.push_back(pool.submit([&, first] {
+      for (size_t i = first; i < std::min(first + kStretch, entries.size()); i++) {
+        if (options.cancelled && *options.cancelled) return;
+        problems[i] = look_at(options, catalogue.root, entries[i]);
+      }
+    }));
+  }
+  for (auto &stretch : stretches) stretch.get();
+  if (options.cancelled && *options.cancelled) throw std::runtime_error("The listing of the dataset was interrupted");
+  return problems;
+}
+
+// Leaves out the entries that something is wrong with, or throws.
+void remove_bad(const CatalogueOptions &options, const std::vector<std::string> &problems, Catalogue &catalogue) {
+  std::vector<std::string> bad;
+  std::vector<Entry> good;
+  for (size_t i = 0; i < problems.size(); i++) {
+    if (problems[i].empty())
+      good.push_back(std::move(catalogue.entries[i]));
+    else
+      bad.push_back(problems[i]);
+  }
+  catalogue.entries = std::move(good);
+  if (bad.empty()) return;
+  const std::string text = std::to_string(bad.size()) + " of " + std::to_string(problems.size()) + " samples have bad files:" + shown(bad);
+  if (options.on_error == OnError::raise) throw std::runtime_error(text);
+  catalogue.problems.push_back(text + "\nThey are left out");
+}
+
+}  // namespace
+
+std::string full_path(const std::string &root, const std::string &path) {
+  return root.empty() || path.starts_with('/') ? path : root + (root.ends_with('/') ? "" : "/") + path;
+}
+
+Catalogue list_dataset(const CatalogueOptions &options) {
+  check_arguments(options);
+  Catalogue catalogue;
+  catalogue.root = root_of(options);
+  list_files(options, catalogue);
+  if (options.strict) check_strictly(catalogue);
+  add_companions(options, catalogue);
+  if (options.sniff || options.sizes || options.check_headers || !options.companions.empty())
+    remove_bad(options, look_at_all(options, catalogue), catalogue);
+  if (catalogue.entries.empty()) throw std::runtime_error("No files found" + (catalogue.root.empty() ? "" : " in " + catalogue.root));
+  return catalogue;
+}
+
+}  // namespace dali_l3::loader

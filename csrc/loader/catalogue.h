@@ -1,0 +1,72 @@
+// The samples of a dataset: their files, labels and formats.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "file_format.h"
+
+namespace dali_l3::loader {
+
+struct File {
+  std::string path;   ///< relative to the catalogue's root, or absolute
+  uint64_t size = 0;  ///< bytes; 0 if nobody asked
+};
+
+/** A sample. */
+struct Entry {
+  File file;
+  int label = 0;
+  FileFormat format = FileFormat::unknown;  ///< so also if nobody asked
+  std::vector<File> companions;
+};
+
+/** What to do about files that are missing, empty, unreadable or of no known format. */
+enum class OnError { raise, skip, substitute };
+
+struct CatalogueOptions {
+  /** @name Where the files are, as arguments of fn.readers.file @{ */
+  std::optional<std::string> file_root, file_list;
+  std::optional<std::vector<std::string>> files;
+  std::optional<std::vector<int>> labels;
+  std::vector<std::string> file_filters, dir_filters;
+  bool case_sensitive_filter = false;
+  /** @} */
+
+  std::vector<std::string> companions = {};  ///< path templates, relative to the root; see companions.h
+  OnError on_error = OnError::raise;
+  bool strict = false;  ///< what is odd about the dataset, or listed twice, is an error
+
+  /** @name What to find out about every file; unless any is asked for, images are not looked at @{ */
+  bool sniff = false;  ///< the format; files of none are bad
+  bool sizes = false;
+  bool check_headers = false;  ///< whether it is whole; see header_check.h
+  /** @} */
+
+  int threads = 8;                                 ///< that look at files
+  const std::atomic<bool> *cancelled = nullptr;  ///< if given and set, the listing ends with an error soon
+};
+
+struct Catalogue {
+  std::string root;
+  std::vector<Entry> entries;
+  std::vector<std::string> problems;  ///< what was left out, and what is odd about the dataset, a line each
+};
+
+/**
+ * Lists a dataset, with the entries and labels of fn.readers.file of DALI 2.4.0 in its order.
+ *
+ * With OnError::skip and OnError::substitute entries with bad files or missing companions are left out.
+ *
+ * @throws std::runtime_error if the options contradict each other, there are no files, or, with OnError::raise, files are bad: it names the
+ * first of them
+ */
+Catalogue list_dataset(const CatalogueOptions &options);
+
+/** `path` relative to `root`; absolute paths stay as they are. */
+std::string full_path(const std::string &root, const std::string &path);
+
+}  // namespace dali_l3::loader

@@ -1,0 +1,34 @@
+// Lists the files in the class folders of a folder.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace dali_l3::loader {
+
+struct DiscoveryOptions {
+  std::vector<std::string> file_filters;  ///< glob patterns for the files' names; one must match
+  std::vector<std::string> dir_filters;   ///< for the class folders' names; none: all match
+  bool case_sensitive_filter = false;
+};
+
+struct DiscoveredFile {
+  std::string path;  ///< relative to the root
+  int label;
+};
+
+struct Discovery {
+  std::vector<DiscoveredFile> files;
+  std::vector<std::string> oddities;  ///< what users may not expect, a line each
+};
+
+/**
+ * The files and labels that fn.readers.file of DALI 2.4.0 finds, in its order: class folders by name, labels 0, 1, … by folder, in each the
+ * regular files and links by name. Folders in class folders are passed over. Hidden folders count as class folders, and folders without
+ * files have labels too; both are reported as oddities, as are links to nothing.
+ *
+ * @throws std::runtime_error if a folder cannot be read, or the root holds a link to nothing
+ */
+Discovery discover(const std::string &root, const DiscoveryOptions &options);
+
+}  // namespace dali_l3::loader

@@ -1,0 +1,104 @@
+// The reading engine: delivers batches of files, in the order of a plan, from memory or from disk.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "catalogue.h"
+#include "read_pool.h"
+#include "sample_order.h"
+#include "sample_reader.h"
+#include "statistics.h"
+
+namespace dali_l3::loader {
+
+struct EngineOptions {
+  SampleReaderOptions reading = {};
+  int read_threads = 8;   // at least 1
+  int batches_ahead = 2;  // whose files are being read while one is delivered; at least 0
+  OnError on_error = OnError::raise;
+  std::string substitute = {};  // with OnError::substitute: the file that takes the place of bad ones
+};
+
+/** Delivers the batches of a SampleOrder.
+ *
+ * Files that the plan keeps for the next epoch stay in memory until their turn comes again. One thread calls next_batch() and seek();
+ * statistics() may be called from any.
+ */
+class Engine {
+ public:
+  using Batch = std::vector<std::shared_ptr<const Sample>>;
+
+  /** `warn` is called, from any thread, with a line for the user. Throws when the substitute cannot be read. */
+  Engine(Catalogue catalogue, std::unique_ptr<SampleOrder> order, const EngineOptions &options,
+         std::function<void(const std::string &)> warn);
+  Engine(const Engine &) = delete;
+  Engine &operator=(const Engine &) = delete;
+
+  /** The next batch, when its files are in memory. Throws what is wrong with a file, with its name, unless bad files are replaced. */
+  Batch next_batch();
+
+  /** Number of the batch that next_batch() delivers next, from 0: all that a checkpoint needs. */
+  int64_t position() const { return position_; }
+
+  /** Makes `batch` the next. What the plan expects in memory is read again when its turn comes. */
+  void seek(int64_t batch);
+
+  const Catalogue &catalogue() const { return catalogue_; }
+  const SampleOrder &order() const { return *order_; }
+
+  Statistics statistics() const;
+
+ private:
+  // An entry that is in memory, or on its way there.
+  struct Load {
+    uint32_t entry;
+    std::future<std::shared_ptr<const Sample>> reading;  // until its sample is first needed
+    std::shared_ptr<const Sample> sample;
+  };
+  // A place in a batch.
+  struct Place {
+    std::shared_ptr<Load> load;
+    PlannedSample plan;
+    bool in_memory;  // when it was scheduled
+  };
+
+  void schedule_batch();
+  Place schedule(const PlannedSample &planned);
+  std::shared_ptr<Load> start_reading(uint32_t entry, bool keep);
+  void finish(Load &load, BatchPart &part);
+  std::shared_ptr<const Sample> replacement(uint32_t bad, const std::string &problem, BatchPart &part);
+  std::shared_ptr<const Sample> next_good_sample(uint32_t bad, BatchPart &part);
+  void count(const Place &place, BatchPart &part);
+
+  const Catalogue catalogue_;
+  const std::unique_ptr<SampleOrder> order_;
+  const EngineOptions options_;
+  const std::function<void(const std::string &)> warn_;
+  SampleReader reader_;
+  std::shared_ptr<const Sample> substitute_;
+
+  int64_t position_ = 0;
+  std::deque<std::vector<Place>> scheduled_;
+  std::shared_ptr<Load> last_scheduled_;                      // what padding repeats
+  std::unordered_map<uint32_t, std::shared_ptr<Load>> held_;  // what the plan keeps in memory, by entry
+  std::vector<PlannedSample> plan_;                           // of one batch; a member, so that its memory is not allocated anew
+
+  // As of the batch delivered last.
+  int64_t epoch_ = 0;
+  int64_t current_bytes_ = 0, next_bytes_ = 0;
+
+  mutable std::mutex mutex_;
+  Statistics statistics_;  // guarded by mutex_
+
+  ReadPool pool_;  // last: its threads use all of the above
+};
+
+}  // namespace dali_l3::loader

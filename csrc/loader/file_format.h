@@ -1,0 +1,23 @@
+// Image formats, told by signature.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace dali_l3::loader {
+
+enum class FileFormat : uint8_t { unknown, l3, png, jpeg, bmp, tiff, webp, pnm, jpeg2000, gif };
+
+inline constexpr size_t kFormats = 10;
+
+/** As people write it: "L3", "PNG", "JPEG 2000", …, "unknown". */
+const char *format_name(FileFormat format);
+
+/** So many leading bytes of a file are all that sniff() looks at. */
+inline constexpr size_t kSniffedBytes = 12;
+
+/** The format of a file that begins with these bytes. Files of the L3 prototype count as L3. */
+FileFormat sniff(std::span<const uint8_t> head);
+
+}  // namespace dali_l3::loader

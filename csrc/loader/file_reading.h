@@ -1,0 +1,51 @@
+// Reads whole files into memory that the caller provides.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace dali_l3::loader {
+
+/** A file's bytes, owned together with all others who use them. */
+struct FileBytes {
+  std::shared_ptr<const uint8_t> data;
+  size_t size = 0;  ///< at least 1
+};
+
+enum class ReadMode {
+  buffered,  ///< through the page cache
+  direct,    ///< past it (O_DIRECT); where the file system refuses that, through it, dropping the file's pages afterwards
+};
+
+/** Reads files. Any number of threads may read at once. */
+class FileReader {
+ public:
+  /** Larger files are refused: no image in a format that has a name here can be this large. */
+  static constexpr uint64_t kMaxFileSize = uint64_t{1} << 32;
+
+  /** Gives memory for that many bytes, a multiple of kExtent, aligned to kExtent. Must not return null. */
+  using Allocate = std::function<std::shared_ptr<uint8_t>(size_t bytes)>;
+
+  /** `warn` is called with a line for the user, from any thread but only once, when a file system refuses direct reads. */
+  FileReader(ReadMode mode, std::function<void(const std::string &)> warn);
+
+  /** Reads a whole file. Calls `allocate` once, when the file has turned out to be readable; up to the end of the extent, memory after the
+   * file's bytes may be written too.
+   *
+   * Never waits for anything but the disk. Passes on what `allocate` throws.
+   * @throws std::runtime_error, naming the file, if it cannot be opened or read, is not a regular file, is empty or larger than
+   * kMaxFileSize, or changes its size meanwhile
+   */
+  FileBytes read(const std::string &path, const Allocate &allocate);
+
+ private:
+  const ReadMode mode_;
+  const std::function<void(const std::string &)> warn_;
+  std::atomic_flag warned_;
+};
+
+}  // namespace dali_l3::loader

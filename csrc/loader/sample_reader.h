@@ -1,0 +1,60 @@
+// Brings the files of a catalogue entry into memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "arena.h"
+#include "catalogue.h"
+#include "file_reading.h"
+
+namespace dali_l3::loader {
+
+/** An entry's files in memory. */
+struct Sample {
+  std::vector<FileBytes> files;  ///< the image, then its companions
+  std::string path;              ///< of the image, as the catalogue has it
+  int label = 0;
+
+  int64_t bytes() const {
+    int64_t sum = 0;
+    for (const FileBytes &file : files) sum += static_cast<int64_t>(file.size);
+    return sum;
+  }
+};
+
+struct SampleReaderOptions {
+  ReadMode mode = ReadMode::buffered;
+  uint64_t cache_bytes = 0;    ///< memory for what is kept
+  bool check_headers = false;  ///< refuse L3, PNG and JPEG files whose headers are cut off
+};
+
+/** Reads samples, in any number of threads at once. */
+class SampleReader {
+ public:
+  /** `warn` is called with a line for the user, from any thread. */
+  SampleReader(const SampleReaderOptions &options, std::function<void(const std::string &)> warn);
+
+  /**
+   * Reads an entry's files: to the cache if they are to be kept and it has room, else to other memory.
+   *
+   * @throws std::runtime_error, naming the file, if one cannot be read or is no longer of the format that the catalogue found
+   */
+  std::shared_ptr<const Sample> read(const std::string &root, const Entry &entry, bool keep);
+
+  /** Memory for what is kept, within cache_bytes. */
+  const Arena &cache() const { return cache_; }
+  /** Memory for all else: what is on its way to the pipeline, or in use there. */
+  const Arena &staging() const { return staging_; }
+
+ private:
+  const bool check_headers_;
+  Arena cache_;
+  Arena staging_;
+  FileReader files_;
+};
+
+}  // namespace dali_l3::loader

@@ -1,0 +1,51 @@
+// What a reader did: counted per batch and per epoch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "file_format.h"
+
+namespace dali_l3::loader {
+
+/** Samples of one format. */
+struct FormatCounts {
+  int64_t hits = 0;    ///< delivered from memory
+  int64_t misses = 0;  ///< delivered from disk
+};
+
+/** What was delivered of one epoch; in a batch or as a whole. Padding counts for nothing. */
+struct BatchPart {
+  int64_t batch = 0;  ///< its number; of an epoch, that of the latest batch
+  int64_t epoch = 0;
+  int64_t samples = 0;
+  int64_t files_read = 0;  ///< from disk, companions and the files tried in place of bad ones included
+  int64_t bytes_read = 0;
+  std::array<FormatCounts, kFormats> formats{};  ///< by FileFormat
+  int64_t bad_samples = 0;                       ///< whose files could not be read; another was delivered in the place of each
+  int64_t current_bytes = 0;                     ///< in memory, for this epoch, after the last batch counted here
+  int64_t next_bytes = 0;                        ///< in memory, kept for the next epoch
+  double wait_seconds = 0;                       ///< of the consumer, for files that were not in memory yet
+};
+
+struct Statistics {
+  /** At most so many of the latest batches are remembered. */
+  static constexpr size_t kBatches = 4096;
+
+  std::vector<BatchPart> epochs;  ///< from the first epoch delivered on; the last one is under way
+  std::deque<BatchPart> batches;  ///< one for each batch, two or more where it crosses an epoch's border
+  int64_t cache_bytes_used = 0;   ///< of cache_size: held for an epoch, or evicted and not yet released by the pipeline
+  int64_t cache_bytes_peak = 0;
+  int64_t other_bytes_used = 0;  ///< of files in memory beyond that: in the queue, or in use by the pipeline
+  int64_t other_bytes_peak = 0;
+
+  void add(const BatchPart &part);
+};
+
+/** JSON: an object with the members of Statistics; formats by their names, those without samples left out. */
+std::string to_json(const Statistics &statistics);
+
+}  // namespace dali_l3::loader

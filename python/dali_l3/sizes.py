@@ -1,0 +1,31 @@
+"""Sizes in bytes, as people write them."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {"": 1, "B": 1} | {
+    prefix + suffix: base**power
+    for power, prefix in enumerate("KMGT", start=1)
+    for suffix, base in (("", 1024), ("iB", 1024), ("B", 1000))
+}
+
+
+def parse_size(size: int | str) -> int:
+    """Bytes in a size such as ``"60GiB"``, ``"1.5 GB"``, ``"512M"`` (binary, as of memory) or a plain number.
+
+    Raises:
+        ValueError: It is none, or negative.
+        TypeError: It is neither a string nor an integer.
+    """
+    if isinstance(size, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", size)
+        units = {unit.lower(): factor for unit, factor in _UNITS.items()}
+        if not match or match[2].lower() not in units:
+            raise ValueError(f"{size!r} is not a size: write a number of bytes, or one with a unit, such as '60GiB'")
+        return round(float(match[1]) * units[match[2].lower()])
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise TypeError(f"a size is a number of bytes or a string such as '60GiB', not {type(size).__name__}")
+    if size < 0:
+        raise ValueError(f"a size cannot be negative: {size}")
+    return size

@@ -1,0 +1,46 @@
+"""What the readers of a pipeline have done."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from typing import Any
+
+from . import _plugin
+
+
+def reader_stats(pipeline: Any, name: str) -> dict[str, Any]:
+    """What a reader of this package has done so far in a pipeline.
+
+    Args:
+        pipeline: A `nvidia.dali.Pipeline`, built.
+        name: The reader's ``name``.
+
+    Returns:
+        ``epochs``: one dictionary for each epoch delivered, with ``epoch``, ``samples``, ``files_read`` and
+        ``bytes_read`` (from disk), ``formats`` (for each format its ``hits``, from memory, and ``misses``, from disk),
+        ``bad_samples`` (replaced by others), ``current_bytes`` and ``next_bytes`` (held in memory for this epoch and
+        for the next, after the last batch), ``wait_seconds`` (spent on waiting for files that were not in memory yet)
+        and ``batch``, the number of its last batch. ``batches``: the same for each of the last 4096 batches; a batch
+        that crosses an epoch's border has an item for either side. ``hit_ratio``: the part of a batch that comes from
+        memory from the second epoch on; ``planned_bytes``: the most memory that the plan takes. ``cache_bytes_used``
+        and ``cache_bytes_peak``: memory within ``cache_size``; ``other_bytes_used`` and ``other_bytes_peak``: of files
+        that are read ahead or in use by the pipeline.
+
+        Batches are counted when the pipeline takes them, which it does ahead of the program.
+
+    Raises:
+        ValueError: The pipeline has no reader of that name, or it is not one of this package.
+    """
+    _plugin.load()
+    statistics = ctypes.CDLL(str(_plugin.PLUGIN)).dali_l3_reader_statistics
+    statistics.restype = ctypes.c_char_p
+    statistics()  # forgets who was asked before
+    try:
+        pipeline.reader_meta(name)
+    except RuntimeError as error:
+        raise ValueError(f"the pipeline has no reader {name!r}") from error
+    text = statistics()
+    if text is None:
+        raise ValueError(f"{name!r} is not a reader of dali_l3")
+    return json.loads(text)

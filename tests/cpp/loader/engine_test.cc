@@ -1,0 +1,253 @@
+// The reading engine: what it delivers from real files, what it holds in memory, and what it does about bad files.
+#include "engine.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+
+#include "format_groups.h"
+#include "liquid_plan.h"
+#include "mix_plan.h"
+#include "temporary_folder.h"
+#include "testing.h"
+
+using namespace dali_l3::loader;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint64_t kSize = 5000;  // bytes of a file: two extents
+constexpr uint64_t kMemory = 2 * kExtent;
+
+// A dataset of files with signatures of PNG and BMP and a content of their own, entry i with the label i.
+class Dataset {
+ public:
+  explicit Dataset(int size) {
+    catalogue_.root = folder_.path();
+    for (int i = 0; i < size; i++) {
+      const bool png = i % 3 != 0;
+      Entry &entry = catalogue_.entries.emplace_back();
+      entry.file = {std::to_string(i) + (png ? ".png" : ".bmp"), kSize};
+      entry.label = i;
+      entry.format = png ? FileFormat::png : FileFormat::bmp;
+      write(i, content(i));
+    }
+  }
+
+  const Catalogue &catalogue() const { return catalogue_; }
+  std::string path(int i) const { return catalogue_.root + "/" + catalogue_.entries[i].file.path; }
+  void write(int i, const std::string &bytes) const { std::ofstream(path(i), std::ios::binary) << bytes; }
+
+  static std::string content(int i) {
+    std::string bytes = i % 3 != 0 ? "\x89PNG\r\n\x1a\n" : "BM";
+    bytes.resize(kSize, static_cast<char>(i));
+    return bytes;
+  }
+
+ private:
+  TemporaryFolder folder_;
+  Catalogue catalogue_;
+};
+
+// An engine with Liquid's plan, and the warnings it gave.
+struct Reading {
+  Reading(const Dataset &dataset, int batch_size, uint64_t cache_samples, EngineOptions options = {}) {
+    const ShardOptions shards{.stick_to_shard = true, .batch_size = batch_size};
+    std::vector<FileFormat> formats;
+    for (const Entry &entry : dataset.catalogue().entries) formats.push_back(entry.format);
+    auto groups = format_groups(formats, shards, true);
+    const std::vector<uint64_t> bytes(formats.size(), kMemory);
+    LiquidPlanOptions liquid{.shards = shards, .cache_bytes = cache_samples * kMemory, .seed = 5};
+    auto plan = std::make_unique<LiquidPlan>(liquid, std::move(groups), bytes);
+    options.reading.cache_bytes = liquid.cache_bytes;
+    auto order = std::make_unique<SampleOrder>(shards, formats.size(), std::move(plan));
+    engine = std::make_unique<Engine>(dataset.catalogue(), std::move(order), options, [this](const std::string &warning) {
+      std::lock_guard lock(mutex);
+      warnings.push_back(warning);
+    });
+  }
+
+  std::vector<int> labels(int batches) {
+    std::vector<int> labels;
+    for (int i = 0; i < batches; i++)
+      for (const auto &sample : engine->next_batch()) labels.push_back(sample->label);
+    return labels;
+  }
+
+  std::mutex mutex;
+  std::vector<std::string> warnings;
+  std::unique_ptr<Engine> engine;
+};
+
+std::string bytes_of(const Sample &sample) {
+  return {reinterpret_cast<const char *>(sample.files[0].data.get()), sample.files[0].size};
+}
+
+TEST(delivers_every_file_once_an_epoch) {
+  const Dataset dataset(30);
+  for (const ReadMode mode : {ReadMode::buffered, ReadMode::direct}) {
+    Reading reading(dataset, 5, 10, {.reading = {.mode = mode}});
+    for (int epoch = 0; epoch < 3; epoch++) {
+      std::set<int> seen;
+      for (int i = 0; i < 6; i++)
+        for (const auto &sample : reading.engine->next_batch()) {
+          CHECK(bytes_of(*sample) == Dataset::content(sample->label));
+          CHECK_EQUAL(sample->path, dataset.catalogue().entries[sample->label].file.path);
+          seen.insert(sample->label);
+        }
+      CHECK_EQUAL(seen.size(), size_t{30});
+    }
+  }
+}
+
+TEST(what_is_kept_needs_no_file_any_more) {
+  const Dataset dataset(30);
+  Reading reading(dataset, 5, 30);
+  reading.labels(6);
+  for (int i = 0; i < 30; i++) fs::remove(dataset.path(i));
+  std::vector<int> labels = reading.labels(6);
+  std::sort(labels.begin(), labels.end());
+  for (int i = 0; i < 30; i++) CHECK_EQUAL(labels[i], i);
+  const Statistics statistics = reading.engine->statistics();
+  CHECK_EQUAL(statistics.epochs[1].files_read, 0);
+  CHECK_EQUAL(statistics.epochs[1].bytes_read, 0);
+}
+
+TEST(the_statistics_are_those_of_what_was_delivered) {
+  const Dataset dataset(30);
+  Reading reading(dataset, 5, 10);
+  reading.labels(18);
+  const Statistics statistics = reading.engine->statistics();
+  CHECK_EQUAL(statistics.epochs.size(), size_t{3});
+  CHECK_EQUAL(statistics.batches.size(), size_t{18});
+  int64_t held = 0;
+  for (size_t e = 0; e < 3; e++) {
+    const BatchPart &epoch = statistics.epochs[e];
+    const FormatCounts &png = epoch.formats[size_t(FileFormat::png)], &bmp = epoch.formats[size_t(FileFormat::bmp)];
+    CHECK_EQUAL(epoch.samples, 30);
+    CHECK_EQUAL(png.hits + png.misses, 20);
+    CHECK_EQUAL(bmp.hits + bmp.misses, 10);
+    CHECK_EQUAL(epoch.files_read, png.misses + bmp.misses);
+    CHECK_EQUAL(epoch.bytes_read, epoch.files_read * int64_t(kSize));
+    CHECK_EQUAL(png.hits + bmp.hits, held);
+    CHECK_EQUAL(epoch.current_bytes, 0);
+    held = epoch.next_bytes / int64_t(kSize);
+    CHECK(held > 0 && held <= 10);
+  }
+}
+
+TEST(seeking_gives_the_same_batches) {
+  const Dataset dataset(23);
+  Reading straight(dataset, 5, 7);
+  const std::vector<int> labels = straight.labels(20);
+  for (const int batch : {0, 3, 4, 11, 19}) {
+    Reading resumed(dataset, 5, 7);
+    resumed.labels(2);
+    resumed.engine->seek(batch);
+    CHECK_EQUAL(resumed.engine->position(), batch);
+    CHECK(resumed.labels(20 - batch) == std::vector<int>(labels.begin() + 5 * batch, labels.end()));
+    CHECK_EQUAL(resumed.engine->position(), 20);
+  }
+}
+
+TEST(memory_is_bounded_while_the_consumer_holds_batches) {
+  const Dataset dataset(60);
+  Reading reading(dataset, 5, 20, {.batches_ahead = 2});
+  std::deque<Engine::Batch> in_use;
+  for (int i = 0; i < 60; i++) {
+    in_use.push_back(reading.engine->next_batch());
+    if (in_use.size() > 3) in_use.pop_front();
+    const Statistics statistics = reading.engine->statistics();
+    CHECK(statistics.cache_bytes_used <= int64_t(20 * kMemory));
+    // Three batches in use and two read ahead hold at most what they deliver, in other memory or in the place of what is kept.
+    CHECK(statistics.other_bytes_used <= int64_t(6 * 5 * kMemory));
+  }
+}
+
+TEST(a_bad_file_is_named) {
+  const Dataset dataset(12);
+  fs::remove(dataset.path(7));
+  Reading reading(dataset, 4, 0);
+  std::string message;
+  try {
+    reading.labels(3);
+  } catch (const std::runtime_error &error) {
+    message = error.what();
+  }
+  CHECK(message.find(dataset.path(7)) != std::string::npos);
+}
+
+TEST(skip_puts_a_sample_of_the_format_in_the_place_of_a_bad_one) {
+  const Dataset dataset(12);
+  fs::remove(dataset.path(7));
+  dataset.write(8, "");                      // empty
+  dataset.write(9, Dataset::content(1));     // no BMP any more
+  Reading reading(dataset, 4, 6, {.on_error = OnError::skip});
+  for (int epoch = 0; epoch < 2; epoch++) {
+    std::map<int, int> times;
+    for (const int label : reading.labels(3)) times[label]++;
+    CHECK_EQUAL(times.size(), size_t{9});
+    CHECK_EQUAL(times[10], 3);  // for 7 and 8, the next PNG
+    CHECK_EQUAL(times[0], 2);   // for 9, the next BMP after the end
+  }
+  CHECK_EQUAL(reading.engine->statistics().epochs[0].bad_samples, 3);
+  CHECK_EQUAL(reading.engine->statistics().epochs[0].samples, 12);
+  CHECK(reading.warnings[0].find(dataset.catalogue().root) == 0);
+}
+
+TEST(substitute_keeps_the_label) {
+  const Dataset dataset(12);
+  fs::remove(dataset.path(7));
+  TemporaryFolder folder;
+  const std::string substitute = folder.path() + "/gray.png";
+  std::ofstream(substitute) << "\x89PNG gray";
+  Reading reading(dataset, 12, 0, {.on_error = OnError::substitute, .substitute = substitute});
+  int substituted = 0;
+  for (const auto &sample : reading.engine->next_batch()) {
+    if (sample->path != substitute) continue;
+    CHECK_EQUAL(sample->label, 7);
+    CHECK(bytes_of(*sample) == "\x89PNG gray");
+    substituted++;
+  }
+  CHECK_EQUAL(substituted, 1);
+}
+
+TEST(a_substitute_that_cannot_be_read_is_refused_at_once) {
+  const Dataset dataset(3);
+  bool refused = false;
+  try {
+    Reading reading(dataset, 3, 0, {.on_error = OnError::substitute, .substitute = dataset.path(0) + ".missing"});
+  } catch (const std::runtime_error &) {
+    refused = true;
+  }
+  CHECK(refused);
+}
+
+TEST(gives_up_when_nothing_can_be_read) {
+  const Dataset dataset(6);
+  for (int i = 0; i < 6; i++) fs::remove(dataset.path(i));
+  Reading reading(dataset, 2, 0, {.on_error = OnError::skip});
+  bool gave_up = false;
+  try {
+    reading.labels(1);
+  } catch (const std::runtime_error &) {
+    gave_up = true;
+  }
+  CHECK(gave_up);
+}
+
+TEST(can_be_destroyed_at_any_time) {
+  const Dataset dataset(40);
+  Engine::Batch survivor;
+  for (int batches = 0; batches < 10; batches++) {
+    Reading reading(dataset, 4, 12, {.read_threads = 4, .batches_ahead = 5});
+    for (int i = 0; i < batches; i++) survivor = reading.engine->next_batch();
+  }
+  for (const auto &sample : survivor) CHECK(bytes_of(*sample) == Dataset::content(sample->label));
+}
+
+}  // namespace

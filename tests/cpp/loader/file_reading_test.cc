@@ -1,0 +1,379 @@
+// Reading of files: their bytes, what is wrong with them, and what file systems and signals do to reads.
+#include "loader/file_reading.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdarg>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "loader/arena.h"
+#include "testing.h"
+
+using namespace dali_l3::loader;
+namespace fs = std::filesystem;
+
+namespace {
+
+// What the system is made to do, and what it was asked for. The test program's own open, pread and posix_fadvise, below, see to that.
+struct System {
+  bool refuses_direct_open = false;
+  bool refuses_direct_reads = false;
+  size_t longest_read = SSIZE_MAX;
+  int interruptions = 0;  // of the next reads
+  int read_error = 0;     // errno of all reads
+  std::function<void(off_t offset)> before_read = [](off_t) {};
+
+  std::atomic<int> direct_reads{0}, buffered_reads{0}, dropped{0};
+};
+
+System *simulated = nullptr;  // null: the system as it is
+
+struct Simulation : System {
+  Simulation() { simulated = this; }
+  ~Simulation() { simulated = nullptr; }
+};
+
+bool is_direct(int descriptor) { return fcntl(descriptor, F_GETFL) & O_DIRECT; }
+
+int fail_with(int error) {
+  errno = error;
+  return -1;
+}
+
+}  // namespace
+
+extern "C" int open(const char *path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
+  va_end(arguments);
+  if (simulated && simulated->refuses_direct_open && (flags & O_DIRECT)) return fail_with(EINVAL);
+  return int(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+}
+
+extern "C" ssize_t pread(int descriptor, void *data, size_t size, off_t offset) {
+  if (simulated) {
+    const bool direct = is_direct(descriptor);
+    if (simulated->read_error) return fail_with(simulated->read_error);
+    if (simulated->interruptions > 0) {
+      simulated->interruptions--;
+      return fail_with(EINTR);
+    }
+    if (direct && (simulated->refuses_direct_reads || size_t(offset) % kExtent || size % kExtent)) return fail_with(EINVAL);
+    (direct ? simulated->direct_reads : simulated->buffered_reads)++;
+    simulated->before_read(offset);
+  }
+  const ssize_t count = syscall(SYS_pread64, descriptor, data, size, offset);
+  if (!simulated || count <= ssize_t(simulated->longest_read)) return count;
+  std::memset(static_cast<uint8_t *>(data) + simulated->longest_read, 0, size - simulated->longest_read);
+  return ssize_t(simulated->longest_read);
+}
+
+extern "C" int posix_fadvise(int descriptor, off_t offset, off_t size, int advice) {
+  if (simulated && advice == POSIX_FADV_DONTNEED && offset == 0 && size == 0) simulated->dropped++;
+  return int(syscall(SYS_fadvise64, descriptor, offset, size, advice));
+}
+
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+Bytes random_bytes(size_t size) {
+  std::mt19937 random{std::mt19937::result_type(size)};
+  Bytes bytes(size);
+  std::generate(bytes.begin(), bytes.end(), [&] { return uint8_t(random()); });
+  return bytes;
+}
+
+// A folder that is removed in the end.
+class Folder {
+ public:
+  Folder() {
+    std::string name = fs::temp_directory_path() / "file_reading_test_XXXXXX";
+    if (!mkdtemp(name.data())) throw std::runtime_error("cannot make " + name);
+    path_ = name;
+  }
+  ~Folder() { fs::remove_all(path_); }
+
+  std::string path(const std::string &name) const { return path_ / name; }
+
+  // Whether its file system does so: not all have to.
+  bool takes_direct_reads() const {
+    const int descriptor = int(syscall(SYS_openat, AT_FDCWD, path_.c_str(), O_TMPFILE | O_RDWR | O_DIRECT, 0600));
+    if (descriptor < 0) return false;
+    close(descriptor);
+    return true;
+  }
+
+  std::string add(const std::string &name, const Bytes &bytes) const {
+    std::ofstream(path(name), std::ios::binary).write(reinterpret_cast<const char *>(bytes.data()), std::streamsize(bytes.size()));
+    return path(name);
+  }
+
+ private:
+  fs::path path_;
+};
+
+// Reads with memory from an arena, and keeps the warnings.
+struct Reader {
+  explicit Reader(ReadMode mode) : files(mode, [this](const std::string &line) { warnings.push_back(line); }) {}
+
+  FileBytes read(const std::string &path) {
+    return files.read(path, [this](size_t size) { return arena.allocate(size); });
+  }
+
+  // The message of what read() throws, or "" if it does not.
+  std::string failure(const std::string &path) {
+    try {
+      read(path);
+      return "";
+    } catch (const std::runtime_error &error) {
+      return error.what();
+    }
+  }
+
+  std::vector<std::string> warnings;
+  Arena arena{Arena::kUnlimited};
+  FileReader files;
+};
+
+bool equal(const FileBytes &actual, const Bytes &expected) {
+  return actual.size == expected.size() && std::equal(expected.begin(), expected.end(), actual.data.get());
+}
+
+constexpr ReadMode kModes[] = {ReadMode::buffered, ReadMode::direct};
+constexpr size_t kSizes[] = {1, 4095, 4096, 4097, 100'003, 3'000'000};
+
+const char *name(ReadMode mode) { return mode == ReadMode::direct ? "direct" : "buffered"; }
+
+}  // namespace
+
+TEST(whole_files) {
+  const Folder folder;
+  for (ReadMode mode : kModes) {
+    for (size_t size : kSizes) {
+      const testing::Context context("%s, %zu bytes", name(mode), size);
+      const Bytes bytes = random_bytes(size);
+      const std::string path = folder.add("file", bytes);
+      Reader reader(mode);
+      CHECK(equal(reader.read(path), bytes));
+    }
+  }
+}
+
+TEST(memory_is_asked_for_once_and_not_exceeded) {
+  const Folder folder;
+  Arena arena(Arena::kUnlimited);
+  for (ReadMode mode : kModes) {
+    FileReader reader(mode, [](const std::string &) {});
+    for (size_t size : kSizes) {
+      const testing::Context context("%s, %zu bytes", name(mode), size);
+      const std::string path = folder.add("file", random_bytes(size));
+      const std::shared_ptr<uint8_t> memory = arena.allocate(extents(size) + kExtent);
+      std::fill_n(memory.get() + extents(size), kExtent, 0xA5);
+      int calls = 0;
+      const FileBytes read = reader.read(path, [&](size_t asked) {
+        CHECK_EQUAL(asked, extents(size));
+        calls++;
+        return memory;
+      });
+      CHECK_EQUAL(calls, 1);
+      CHECK(read.data == memory);
+      CHECK_EQUAL(std::count(memory.get() + extents(size), memory.get() + extents(size) + kExtent, 0xA5), std::ptrdiff_t(kExtent));
+    }
+  }
+}
+
+TEST(direct_means_direct_and_buffered_keeps_the_page_cache) {
+  const Folder folder;
+  const Bytes bytes = random_bytes(10'000);
+  const std::string path = folder.add("file", bytes);
+  for (ReadMode mode : kModes) {
+    const testing::Context context("%s", name(mode));
+    Simulation system;
+    Reader reader(mode);
+    CHECK(equal(reader.read(path), bytes));
+    const bool direct = mode == ReadMode::direct && folder.takes_direct_reads();
+    CHECK_EQUAL(system.direct_reads, direct);
+    CHECK_EQUAL(system.buffered_reads, !direct);
+    CHECK_EQUAL(system.dropped, mode == ReadMode::direct && !direct);
+  }
+}
+
+TEST(file_systems_that_refuse_direct_reads) {
+  const Folder folder;
+  const Bytes bytes = random_bytes(10'000);
+  const std::string first = folder.add("first", bytes), second = folder.add("second", bytes);
+  for (const bool at_open : {true, false}) {
+    const testing::Context context("refused %s", at_open ? "when a file is opened" : "when it is read");
+    Simulation system;
+    system.refuses_direct_open = at_open;
+    system.refuses_direct_reads = !at_open;
+    Reader reader(ReadMode::direct);
+    for (const std::string &path : {first, second, first}) CHECK(equal(reader.read(path), bytes));
+    CHECK_EQUAL(system.direct_reads, 0);
+    CHECK_EQUAL(system.dropped, 3);
+    CHECK_EQUAL(reader.warnings.size(), 1u);
+    CHECK(reader.warnings[0].starts_with(first + ": "));
+  }
+}
+
+TEST(short_and_interrupted_reads) {
+  const Folder folder;
+  const Bytes bytes = random_bytes(20'001);
+  const std::string path = folder.add("file", bytes);
+  for (ReadMode mode : kModes) {
+    for (size_t longest_read : {4097, 5000, 8192}) {
+      const testing::Context context("%s, at most %zu bytes a read", name(mode), longest_read);
+      Simulation system;
+      system.longest_read = longest_read;
+      system.interruptions = 2;
+      Reader reader(mode);
+      CHECK(equal(reader.read(path), bytes));
+      CHECK(system.direct_reads + system.buffered_reads >= 3);
+      CHECK(reader.warnings.empty() || !folder.takes_direct_reads());  // as after a direct read that does not begin at an extent
+    }
+  }
+}
+
+TEST(what_is_wrong_is_said) {
+  const Folder folder;
+  fs::create_directory(folder.path("folder"));
+  fs::create_symlink("nowhere", folder.path("dangling"));
+  fs::create_symlink("circle", folder.path("circle"));
+  CHECK_EQUAL(mkfifo(folder.path("fifo").c_str(), 0600), 0);
+  folder.add("empty", {});
+  for (ReadMode mode : kModes) {
+    const testing::Context context("%s", name(mode));
+    Reader reader(mode);
+    const auto check = [&](const std::string &path, const std::string &problem) {
+      CHECK_EQUAL(reader.failure(path), path + ": " + problem);
+    };
+    check(folder.path("missing"), "No such file or directory");
+    check(folder.path("dangling"), "No such file or directory");
+    check(folder.path("circle"), "Too many levels of symbolic links");
+    check(folder.path("empty/file"), "Not a directory");
+    check(folder.path("folder"), "is a directory, not a file");
+    check(folder.path("fifo"), "is not a regular file");  // without waiting for someone to write to it
+    check("/dev/null", "is not a regular file");
+    check(folder.path("empty"), "is empty");
+    CHECK_EQUAL(reader.arena.peak(), 0u);
+    CHECK(reader.warnings.empty());
+  }
+}
+
+TEST(files_without_permission) {
+  if (geteuid() == 0) return;  // root may read everything
+  const Folder folder;
+  const std::string path = folder.add("file", random_bytes(10));
+  fs::permissions(path, fs::perms::none);
+  Reader reader(ReadMode::buffered);
+  CHECK_EQUAL(reader.failure(path), path + ": Permission denied");
+}
+
+TEST(disks_that_fail) {
+  const Folder folder;
+  const std::string path = folder.add("file", random_bytes(10));
+  for (ReadMode mode : kModes) {
+    Simulation system;
+    system.read_error = EIO;
+    Reader reader(mode);
+    CHECK_EQUAL(reader.failure(path), path + ": Input/output error");
+    CHECK_EQUAL(reader.arena.used(), 0u);
+  }
+}
+
+TEST(files_too_large_take_no_memory) {
+  const Folder folder;
+  const std::string path = folder.add("file", random_bytes(10));
+  fs::resize_file(path, FileReader::kMaxFileSize + 1);
+  Reader reader(ReadMode::buffered);
+  CHECK_EQUAL(reader.failure(path), path + ": has 4294967297 bytes, more than the 4294967296 allowed");
+  CHECK_EQUAL(reader.arena.peak(), 0u);
+}
+
+TEST(files_that_change_their_size) {
+  const Folder folder;
+  for (ReadMode mode : kModes) {
+    for (const auto &[new_size, read_so_far] : {std::pair<size_t, off_t>{0, 0}, {9'999, 0}, {10'001, 0}, {90'000, 0}, {9'000, 8'192}}) {
+      const testing::Context context("%s, to %zu bytes after %d", name(mode), new_size, int(read_so_far));
+      const std::string path = folder.add("file", random_bytes(10'000));
+      Simulation system;
+      if (read_so_far) system.longest_read = size_t(read_so_far);
+      system.before_read = [&, size = new_size, when = read_so_far](off_t offset) {
+        if (offset == when) fs::resize_file(path, size);
+      };
+      Reader reader(mode);
+      CHECK_EQUAL(reader.failure(path), path + ": changed its size while it was read");
+      CHECK_EQUAL(reader.arena.used(), 0u);
+    }
+  }
+}
+
+TEST(failures_leave_no_file_open) {
+  const Folder folder;
+  const std::string path = folder.add("file", random_bytes(10));
+  const auto open_files = [] { return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()); };
+  const auto before = open_files();
+  for (ReadMode mode : kModes) {
+    FileReader reader(mode, [](const std::string &) {});
+    bool passed_on = false;
+    try {
+      reader.read(path, [](size_t) -> std::shared_ptr<uint8_t> { throw std::length_error("no memory"); });
+    } catch (const std::length_error &) {
+      passed_on = true;
+    }
+    CHECK(passed_on);
+    Reader other(mode);
+    for (const std::string &bad : {folder.path("missing"), folder.path("")}) CHECK(!other.failure(bad).empty());
+    other.read(path);
+  }
+  CHECK_EQUAL(open_files(), before);
+}
+
+TEST(many_threads) {
+  const Folder folder;
+  std::vector<Bytes> contents;
+  for (size_t size : kSizes) contents.push_back(random_bytes(size));
+  for (size_t i = 0; i < contents.size(); i++) folder.add(std::to_string(i), contents[i]);
+  for (const bool refuse : {false, true}) {
+    Simulation system;
+    system.refuses_direct_open = refuse;
+    std::atomic<int> wrong{0}, warnings{0};
+    Arena arena(Arena::kUnlimited, size_t{4} << 20);
+    FileReader reader(ReadMode::direct, [&](const std::string &) { warnings++; });
+    {
+      std::vector<std::jthread> threads;
+      for (int thread = 0; thread < 4; thread++) {
+        threads.emplace_back([&] {
+          for (size_t i = 0; i < 60; i++) {
+            const size_t file = i % contents.size();
+            const auto allocate = [&](size_t size) { return arena.allocate(size); };
+            wrong += !equal(reader.read(folder.path(std::to_string(file)), allocate), contents[file]);
+          }
+        });
+      }
+    }
+    CHECK_EQUAL(wrong, 0);
+    CHECK(refuse ? warnings == 1 : warnings <= 1);
+  }
+}

@@ -1,0 +1,33 @@
+// What tests of sampling plans share.
+#pragma once
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sample_order.h"
+
+namespace dali_l3::loader {
+
+/** The entries of the next batches, one after another. */
+inline std::vector<uint32_t> next_entries(SampleOrder &order, int batches) {
+  std::vector<uint32_t> entries;
+  std::vector<PlannedSample> batch;
+  for (int i = 0; i < batches; i++) {
+    order.next_batch(batch);
+    for (const PlannedSample &sample : batch) entries.push_back(sample.entry);
+  }
+  return entries;
+}
+
+inline std::string text(const std::vector<uint32_t> &entries) {
+  std::ostringstream stream;
+  for (const uint32_t entry : entries) stream << entry << ' ';
+  return stream.str();
+}
+
+inline bool operator==(const PlannedSample &a, const PlannedSample &b) {
+  return a.entry == b.entry && a.hit == b.hit && a.keep == b.keep && a.padding == b.padding && a.epoch == b.epoch;
+}
+
+}  // namespace dali_l3::loader

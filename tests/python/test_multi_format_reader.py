@@ -1,0 +1,107 @@
+"""readers.multi_format against DALI's fn.readers.file, and the mixing of formats."""
+
+import itertools
+import math
+
+import pytest
+from nvidia.dali import fn
+
+import dali_l3  # noqa: F401 - registers the reader
+from reading import Reading, file_reader, format_counts, read, write_dataset
+
+pytestmark = pytest.mark.usefixtures("plugin")
+
+
+def multi_format(**arguments):
+    return fn.readers.multi_format(**arguments)
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    """23 files of two formats in three class folders."""
+    root = tmp_path_factory.mktemp("dataset")
+    write_dataset(root, {"png": 14, "jpg": 9})
+    return root
+
+
+# ---- The file reader's order ----
+
+ORDERS = {
+    "listed": {},
+    "random_shuffle": {"random_shuffle": True, "initial_fill": 5},
+    "random_shuffle, large buffer": {"random_shuffle": True},
+    "seeded": {"random_shuffle": True, "initial_fill": 5, "seed": 99},
+    "shuffle_after_epoch": {"shuffle_after_epoch": True},
+    "shuffle_after_epoch_seed": {"shuffle_after_epoch": True, "shuffle_after_epoch_seed": 3},
+}
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize("pad_last_batch", [False, True])
+@pytest.mark.parametrize("stick_to_shard", [False, True])
+@pytest.mark.parametrize("shards", [1, 3, 5])
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_samples_are_those_of_the_file_reader(dataset, order, shards, stick_to_shard, pad_last_batch, checkpointing):
+    if stick_to_shard and "shuffle_after_epoch" in ORDERS[order]:
+        pytest.skip("the two exclude each other")
+    for shard, batch_size in itertools.product(range(shards), [1, 4, 7]):
+        arguments = ORDERS[order] | {
+            "file_root": str(dataset),
+            "num_shards": shards,
+            "shard_id": shard,
+            "stick_to_shard": stick_to_shard,
+            "pad_last_batch": pad_last_batch,
+            "batch_size": batch_size,
+            "checkpointing": checkpointing,
+        }
+        batches = math.ceil(3 * 23 / shards / batch_size) + 2
+        assert read(multi_format, batches, **arguments) == read(file_reader, batches, **arguments)
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 5])
+@pytest.mark.parametrize("pad_last_batch", [False, True])
+@pytest.mark.parametrize("lazy_init", [False, True])
+def test_reader_meta_is_that_of_the_file_reader(dataset, shards, pad_last_batch, lazy_init):
+    arguments = {
+        "file_root": str(dataset),
+        "num_shards": shards,
+        "shard_id": shards - 1,
+        "pad_last_batch": pad_last_batch,
+        "lazy_init": lazy_init,
+    }
+    ours, theirs = (Reading(reader, **arguments).pipeline for reader in (multi_format, file_reader))
+    assert ours.reader_meta("reader") == theirs.reader_meta("reader")
+    assert ours.epoch_size("reader") == theirs.epoch_size("reader")
+
+
+# ---- Mixing ----
+
+
+@pytest.mark.parametrize("shuffled", [{}, {"random_shuffle": True}, {"shuffle_after_epoch": True}], ids=str)
+@pytest.mark.parametrize("pad_last_batch", [False, True])
+@pytest.mark.parametrize("shards", [1, 2, 3])
+def test_batches_hold_the_formats_in_the_proportions_of_the_shard(tmp_path, shards, pad_last_batch, shuffled):
+    paths = write_dataset(tmp_path, {"png": 21, "jpg": 8, "bmp": 11, "l3": 5})
+    seen = []
+    for shard in range(shards):
+        reading = Reading(
+            multi_format,
+            batch_size=7,
+            file_root=str(tmp_path),
+            mix="dataset",
+            num_shards=shards,
+            shard_id=shard,
+            pad_last_batch=pad_last_batch,
+            **shuffled,
+        )
+        size = len(paths) * (shard + 1) // shards - len(paths) * shard // shards
+        first, *full = reading.batches(size // 7)
+        epoch = [sample for batch in (first, *full) for sample in batch]
+        epoch += reading.batch()[: size - len(epoch)]
+        seen += epoch
+        totals = format_counts(epoch)
+        for batch in (first, *full):
+            counts = format_counts(batch)
+            for name, total in totals.items():
+                assert math.floor(total * 7 / size) <= counts[name] <= math.ceil(total * 7 / size)
+    assert sorted(sample.path for sample in seen) == [str(path.relative_to(tmp_path)) for path in paths]
