@@ -10,7 +10,7 @@ export PATH := $(VENV)/bin:$(PATH)
 # An editable install knows only the Python files that it found, so these count as sources too.
 SOURCES := CMakeLists.txt $(shell find cmake csrc python -type f -not -name '*.pyc')
 
-.PHONY: help venv build demo test test-cpp test-sanitized test-cuda test-python fuzz clean
+.PHONY: help venv build demo test test-cpp test-sanitized test-threads test-cuda test-python fuzz clean
 
 help:
 	@echo "make demo    convert photographs to L3, decode them with DALI, compare with PNG, BMP and JPEG"
@@ -38,18 +38,24 @@ $(VENV)/installed: $(VENV)/requirements.txt $(SOURCES)
 demo: build
 	python examples/demo.py
 
-test: test-cpp test-sanitized test-cuda test-python
+test: test-cpp test-sanitized test-threads test-cuda test-python
 
-# The core and its tests by CMake alone, as a C++ project would build them; then once more under ASan and UBSan.
+# The core, the reading engine and their tests by CMake alone, as a C++ project would build them; then once more under ASan and UBSan.
 test-cpp: venv
 	cmake -S . -B build/cpp
 	cmake --build build/cpp --parallel $(JOBS)
 	ctest --test-dir build/cpp --output-on-failure --parallel $(JOBS)
 
 test-sanitized: venv
-	cmake -S . -B build/sanitized -DDALI_L3_SANITIZE=ON
+	cmake -S . -B build/sanitized -DDALI_L3_SANITIZE=address,undefined
 	cmake --build build/sanitized --parallel $(JOBS)
 	ctest --test-dir build/sanitized --output-on-failure --parallel $(JOBS)
+
+# The reading engine under the thread sanitizer. (The codec has no threads.)
+test-threads: venv
+	cmake -S . -B build/threads -DDALI_L3_SANITIZE=thread
+	cmake --build build/threads --parallel $(JOBS) --target loader_tests
+	ctest --test-dir build/threads --output-on-failure --parallel $(JOBS) --tests-regex ^loader_
 
 # That the decoder for CUDA devices compiles without warnings, with a toolkit on the system or the one in .venv.
 test-cuda: venv

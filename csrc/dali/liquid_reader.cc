@@ -38,6 +38,8 @@ class LiquidReader : public Reader {
       throw std::invalid_argument("readers.liquid always shuffles: without random_shuffle use readers.multi_format");
     if (sequential_ && policy_ != "liquid") throw std::invalid_argument("read_order=\"sequential\" needs policy=\"liquid\"");
     if (spec.ArgumentDefined("initial_fill")) DALI_WARN("readers.liquid shuffles the whole shard: initial_fill has no effect.");
+    if (spec.GetArgument<int>("num_shards") > 1 && !spec.GetArgument<bool>("stick_to_shard"))
+      DALI_WARN("readers.liquid keeps its shard in all epochs, as with stick_to_shard=True.");
     Init();
   }
 

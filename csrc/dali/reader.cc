@@ -1,5 +1,7 @@
 #include "reader.h"
 
+#include <charconv>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -152,7 +154,11 @@ std::string Reader::SerializeCheckpoint(const dali::OpCheckpoint &checkpoint) co
 }
 
 void Reader::DeserializeCheckpoint(dali::OpCheckpoint &checkpoint, const std::string &data) const {
-  checkpoint.MutableCheckpointState() = static_cast<int64_t>(std::stoll(data));
+  int64_t position;
+  const auto [end, error] = std::from_chars(data.data(), data.data() + data.size(), position);
+  if (error != std::errc() || end != data.data() + data.size() || position < 0)
+    throw std::invalid_argument("This is not the checkpoint of a reader of dali_l3");
+  checkpoint.MutableCheckpointState() = position;
 }
 
 std::string Reader::Statistics() const { return loader::to_json(engine().statistics()); }

@@ -30,7 +30,7 @@ class Range {
         // Aligning it leaves a gap on at least one side, so that no hole ever reaches from one range into another.
         mapping_(mmap(nullptr, size_ + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
     if (mapping_ == MAP_FAILED) {
-      throw std::system_error(errno, std::generic_category(), "Cannot reserve " + std::to_string(size_) + " bytes of address space for files");
+      throw std::system_error(errno, std::generic_category(), "Cannot reserve " + std::to_string(size_) + " bytes for files");
     }
     madvise(begin(), size_, MADV_DONTFORK);
     madvise(begin(), size_, MADV_HUGEPAGE);

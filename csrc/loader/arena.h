@@ -15,9 +15,9 @@ constexpr size_t extents(size_t size) { return (size + kExtent - 1) & ~(kExtent 
 
 /** An allocator for files. Blocks that are freed keep their pages and are used again, which costs far less than fresh pages.
  *
- * Pages that no block uses are given back to the system when the resident memory would exceed the budget, or the idle part of it `max_idle`:
- * fragmentation costs address space, but not memory. The system is advised to use huge pages, so up to 2 MiB more may be resident for every
- * GiB of address space. Forked processes do not inherit the memory: a fork during a direct read could misplace the data.
+ * Pages that no block uses are given back to the system when the resident memory would exceed the budget, or the idle part of it
+ * `max_idle`: fragmentation costs address space, but not memory. The system is advised to use huge pages, so up to 2 MiB more may be
+ * resident for every GiB of address space. Forked processes do not inherit the memory: a fork during a direct read could misplace the data.
  *
  * All functions may be called from several threads at once.
  */

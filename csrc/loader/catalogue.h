@@ -29,10 +29,10 @@ enum class OnError { raise, skip, substitute };
 
 struct CatalogueOptions {
   /** @name Where the files are, as arguments of fn.readers.file @{ */
-  std::optional<std::string> file_root, file_list;
-  std::optional<std::vector<std::string>> files;
-  std::optional<std::vector<int>> labels;
-  std::vector<std::string> file_filters, dir_filters;
+  std::optional<std::string> file_root = {}, file_list = {};
+  std::optional<std::vector<std::string>> files = {};
+  std::optional<std::vector<int>> labels = {};
+  std::vector<std::string> file_filters = {}, dir_filters = {};
   bool case_sensitive_filter = false;
   /** @} */
 

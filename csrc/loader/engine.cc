@@ -20,6 +20,8 @@ Engine::Engine(Catalogue catalogue, std::unique_ptr<SampleOrder> order, const En
       warn_(std::move(warn)),
       reader_(options.reading, warn_),
       pool_(options.read_threads) {
+  statistics_.hit_ratio = order_->plan().hit_ratio();
+  statistics_.planned_bytes = static_cast<int64_t>(order_->plan().peak_bytes());
   if (options.on_error != OnError::substitute) return;
   Entry entry;
   entry.file.path = options.substitute;

@@ -40,12 +40,12 @@ class LiquidPlan final : public EpochPlan {
   int64_t epoch_size(int64_t) const override { return size_; }
   void plan(int64_t epoch, std::vector<PlannedSample> &samples) override;
 
-  /** h, from 0 (nothing fits) to 1 (everything does). */
-  double hit_ratio() const { return static_cast<double>(ratio_) / static_cast<double>(size_); }
+  /** h; what is hit of a format is rounded down to whole samples. */
+  double hit_ratio() const override { return static_cast<double>(ratio_) / static_cast<double>(size_); }
   /** Samples of each of the groups that every epoch keeps. */
   const std::vector<int64_t> &held() const { return held_; }
-  /** The most bytes held at any time in the epochs planned so far, at least the first three; at most cache_bytes. */
-  uint64_t peak_bytes() const { return peak_bytes_; }
+  /** At most cache_bytes; of the first three epochs at least. */
+  uint64_t peak_bytes() const override { return peak_bytes_; }
 
  private:
   int64_t find_ratio();

@@ -2,6 +2,8 @@
 
 #include "minio_plan.h"
 
+#include <numeric>
+
 #include "random.h"
 
 namespace dali_l3::loader {
@@ -26,6 +28,11 @@ MinioPlan::MinioPlan(const ShardOptions &options, std::vector<FormatGroup> group
     is_held_[entry] = true;
     held_[group]++;
   }
+}
+
+double MinioPlan::hit_ratio() const {
+  const auto held = std::accumulate(held_.begin(), held_.end(), int64_t{0});
+  return static_cast<double>(held) / static_cast<double>(epoch_size(0));
 }
 
 void MinioPlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {

@@ -23,8 +23,9 @@ class MinioPlan final : public EpochPlan {
   int64_t epoch_size(int64_t epoch) const override { return mix_.epoch_size(epoch); }
   void plan(int64_t epoch, std::vector<PlannedSample> &samples) override;
 
+  double hit_ratio() const override;
   /** Bytes of what is held, at most cache_bytes. */
-  uint64_t held_bytes() const { return held_bytes_; }
+  uint64_t peak_bytes() const override { return held_bytes_; }
   /** Held samples of each of the groups. */
   const std::vector<int64_t> &held() const { return held_; }
 

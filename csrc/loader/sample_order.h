@@ -28,6 +28,11 @@ class EpochPlan {
 
   /** Replaces `samples` by those of an epoch, all but `epoch` set. Cheapest for the epoch after the one planned last. */
   virtual void plan(int64_t epoch, std::vector<PlannedSample> &samples) = 0;
+
+  /** The part of the samples that are hits from the second epoch on, from 0 (nothing fits) to 1 (everything does). */
+  virtual double hit_ratio() const { return 0; }
+  /** The most bytes that are held in memory at any time in the epochs planned so far. */
+  virtual uint64_t peak_bytes() const { return 0; }
 };
 
 /** The endless sequence of batches of one reader: a pure function of the options and the batch's number. */
@@ -41,6 +46,8 @@ class SampleOrder {
 
   /** Makes batch number `batch` (0-based) the next one. Throws std::runtime_error where there can be no such batch. */
   void seek(int64_t batch);
+
+  const EpochPlan &plan() const { return *plan_; }
 
  private:
   void begin_epoch(int64_t epoch);

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstdarg>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -26,6 +25,7 @@
 #include <vector>
 
 #include "loader/arena.h"
+#include "temporary_folder.h"
 #include "testing.h"
 
 using namespace dali_l3::loader;
@@ -40,7 +40,7 @@ struct System {
   size_t longest_read = SSIZE_MAX;
   int interruptions = 0;  // of the next reads
   int read_error = 0;     // errno of all reads
-  std::function<void(off_t offset)> before_read = [](off_t) {};
+  std::function<void(off_t offset, size_t size)> before_read = [](off_t, size_t) {};
 
   std::atomic<int> direct_reads{0}, buffered_reads{0}, dropped{0};
 };
@@ -80,7 +80,7 @@ extern "C" ssize_t pread(int descriptor, void *data, size_t size, off_t offset) 
     }
     if (direct && (simulated->refuses_direct_reads || size_t(offset) % kExtent || size % kExtent)) return fail_with(EINVAL);
     (direct ? simulated->direct_reads : simulated->buffered_reads)++;
-    simulated->before_read(offset);
+    simulated->before_read(offset, size);
   }
   const ssize_t count = syscall(SYS_pread64, descriptor, data, size, offset);
   if (!simulated || count <= ssize_t(simulated->longest_read)) return count;
@@ -104,21 +104,13 @@ Bytes random_bytes(size_t size) {
   return bytes;
 }
 
-// A folder that is removed in the end.
 class Folder {
  public:
-  Folder() {
-    std::string name = fs::temp_directory_path() / "file_reading_test_XXXXXX";
-    if (!mkdtemp(name.data())) throw std::runtime_error("cannot make " + name);
-    path_ = name;
-  }
-  ~Folder() { fs::remove_all(path_); }
-
-  std::string path(const std::string &name) const { return path_ / name; }
+  std::string path(const std::string &name) const { return folder_.path() + "/" + name; }
 
   // Whether its file system does so: not all have to.
   bool takes_direct_reads() const {
-    const int descriptor = int(syscall(SYS_openat, AT_FDCWD, path_.c_str(), O_TMPFILE | O_RDWR | O_DIRECT, 0600));
+    const int descriptor = int(syscall(SYS_openat, AT_FDCWD, folder_.path().c_str(), O_TMPFILE | O_RDWR | O_DIRECT, 0600));
     if (descriptor < 0) return false;
     close(descriptor);
     return true;
@@ -130,7 +122,7 @@ class Folder {
   }
 
  private:
-  fs::path path_;
+  const TemporaryFolder folder_;
 };
 
 // Reads with memory from an arena, and keeps the warnings.
@@ -247,9 +239,12 @@ TEST(short_and_interrupted_reads) {
       Simulation system;
       system.longest_read = longest_read;
       system.interruptions = 2;
+      size_t memory_needed = 0;
+      system.before_read = [&](off_t offset, size_t size) { memory_needed = std::max(memory_needed, size_t(offset) + size); };
       Reader reader(mode);
       CHECK(equal(reader.read(path), bytes));
       CHECK(system.direct_reads + system.buffered_reads >= 3);
+      CHECK(memory_needed <= extents(bytes.size()));
       CHECK(reader.warnings.empty() || !folder.takes_direct_reads());  // as after a direct read that does not begin at an extent
     }
   }
@@ -319,7 +314,7 @@ TEST(files_that_change_their_size) {
       const std::string path = folder.add("file", random_bytes(10'000));
       Simulation system;
       if (read_so_far) system.longest_read = size_t(read_so_far);
-      system.before_read = [&, size = new_size, when = read_so_far](off_t offset) {
+      system.before_read = [&, size = new_size, when = read_so_far](off_t offset, size_t) {
         if (offset == when) fs::resize_file(path, size);
       };
       Reader reader(mode);

@@ -321,7 +321,7 @@ TEST(minio_holds_a_fixed_part) {
         kept.insert(sample.entry);
         bytes += made.bytes[sample.entry];
       }
-      CHECK_EQUAL(bytes, plan.held_bytes());
+      CHECK_EQUAL(bytes, plan.peak_bytes());
       CHECK(bytes <= made.options.cache_bytes);
       CHECK_EQUAL(std::accumulate(plan.held().begin(), plan.held().end(), int64_t{0}), static_cast<int64_t>(kept.size()));
       if (epoch > 0) CHECK(kept == held);

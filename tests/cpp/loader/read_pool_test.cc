@@ -139,29 +139,32 @@ TEST(the_end_does_not_wait_for_what_has_not_started) {
 }
 
 TEST(the_end_stops_all_threads_at_once) {
+  constexpr int kThreads = 8;
   std::atomic<bool> finish{false};
   std::atomic<int> run{0};
   std::jthread finisher;
-  std::latch running(1);
+  std::latch running(kThreads - 1);
   {
-    ReadPool pool(2);
-    pool.submit([&] {
-      running.count_down();
-      while (!finish) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    });
+    ReadPool pool(kThreads);
+    for (int i = 0; i < kThreads - 1; i++) {
+      pool.submit([&] {
+        running.count_down();
+        while (!finish) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      });
+    }
     running.wait();
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 200; i++) {
       pool.submit([&] {
         run++;
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       });
     }
     finisher = std::jthread([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      std::this_thread::sleep_for(std::chrono::milliseconds(800));
       finish = true;
     });
   }
-  CHECK(run < 100);  // while the first thread was waited for, the second would have run all
+  CHECK(run < 200);  // while another thread was waited for, the free one would have run all
 }
 
 TEST(a_pool_that_never_worked) { ReadPool pool(8); }

@@ -1,0 +1,250 @@
+// Listing datasets: formats, class folders, file lists, companions, and what is reported.
+#include "catalogue.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "companions.h"
+#include "temporary_folder.h"
+#include "testing.h"
+
+using namespace dali_l3::loader;
+using namespace std::string_literals;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string kPng = "\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR12345678901234567"s;
+const std::string kJpeg = "\xff\xd8\xff\xe0\0\4ab\xff\xff\xc0\0\3c\xff\xda\0\3dpixels"s;
+
+class Dataset {
+ public:
+  Dataset() { options.file_root = folder_.path(); }
+
+  Dataset &write(const std::string &path, const std::string &bytes = kPng) {
+    fs::create_directories(fs::path(this->path(path)).parent_path());
+    std::ofstream(this->path(path), std::ios::binary) << bytes;
+    return *this;
+  }
+  Dataset &link(const std::string &path, const std::string &target) {
+    fs::create_directories(fs::path(this->path(path)).parent_path());
+    fs::create_symlink(target, this->path(path));
+    return *this;
+  }
+  std::string path(const std::string &relative) const { return folder_.path() + "/" + relative; }
+
+  // "path label" of each entry.
+  std::string listed() const {
+    std::string text;
+    for (const Entry &entry : list_dataset(options).entries) text += entry.file.path + " " + std::to_string(entry.label) + "; ";
+    return text;
+  }
+  // The message of the error that listing ends with.
+  std::string error() const {
+    try {
+      list_dataset(options);
+    } catch (const std::runtime_error &error) {
+      return error.what();
+    }
+    testing::fail(__FILE__, __LINE__, "no error");
+  }
+
+  CatalogueOptions options{.file_filters = {"*.png", "*.jpg"}, .threads = 2};
+
+ private:
+  TemporaryFolder folder_;
+};
+
+bool contains(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
+
+TEST(formats_are_told_by_signature) {
+  const std::pair<std::string, FileFormat> heads[] = {
+      {"\x89L3I\r\n\x1a\n"s, FileFormat::l3},
+      {"LLL."s, FileFormat::l3},
+      {kPng, FileFormat::png},
+      {kJpeg, FileFormat::jpeg},
+      {"BM1234567890"s, FileFormat::bmp},
+      {"II*\0"s, FileFormat::tiff},
+      {"MM\0*"s, FileFormat::tiff},
+      {"II+\0"s, FileFormat::tiff},
+      {"RIFF1234WEBP"s, FileFormat::webp},
+      {"P5\n3 4 255\n"s, FileFormat::pnm},
+      {"P7 "s, FileFormat::pnm},
+      {"\0\0\0\x0cjP  \r\n\x87\n"s, FileFormat::jpeg2000},
+      {"\xff\x4f\xff\x51"s, FileFormat::jpeg2000},
+      {"GIF89a"s, FileFormat::gif},
+      {""s, FileFormat::unknown},
+      {"RIFF1234WAVE"s, FileFormat::unknown},
+      {"RIFF1234WEB"s, FileFormat::unknown},
+      {"P8\n"s, FileFormat::unknown},
+      {"P5"s, FileFormat::unknown},
+      {"\x89PNG\r\n\x1a"s, FileFormat::unknown},
+      {"plain text"s, FileFormat::unknown},
+  };
+  for (const auto &[head, format] : heads) {
+    const testing::Context context("head of %zu bytes: %s", head.size(), head.c_str());
+    CHECK_EQUAL(format_name(sniff({reinterpret_cast<const uint8_t *>(head.data()), head.size()})), std::string(format_name(format)));
+  }
+}
+
+TEST(class_folders_and_files_are_sorted_by_their_bytes) {
+  Dataset dataset;
+  dataset.write("b/2.png").write("b/10.png").write("a/x.PNG").write("a/notes.txt").write("Z/1.png").write("a/nested/y.png").write("top.png");
+  CHECK_EQUAL(dataset.listed(), "Z/1.png 0; a/x.PNG 1; b/10.png 2; b/2.png 2; ");
+  dataset.options.case_sensitive_filter = true;
+  CHECK_EQUAL(dataset.listed(), "Z/1.png 0; b/10.png 2; b/2.png 2; ");
+  dataset.options.dir_filters = {"[ab]"};
+  CHECK_EQUAL(dataset.listed(), "b/10.png 1; b/2.png 1; ");
+}
+
+TEST(what_is_odd_is_reported_and_refused_when_strict) {
+  Dataset dataset;
+  dataset.write(".hidden/1.png").write("a/1.png").write("b/notes.txt").write("c/1.png").link("c/2.png", "nowhere");
+  CHECK_EQUAL(dataset.listed(), ".hidden/1.png 0; a/1.png 1; c/1.png 3; c/2.png 3; ");
+  const auto problems = list_dataset(dataset.options).problems;
+  CHECK_EQUAL(problems.size(), size_t{3});
+  CHECK(contains(problems[0], dataset.path(".hidden") + " is hidden"));
+  CHECK(contains(problems[1], dataset.path("b") + " holds no"));
+  CHECK(contains(problems[2], dataset.path("c/2.png") + " is a link to nothing"));
+  dataset.options.strict = true;
+  for (const std::string &problem : problems) CHECK(contains(dataset.error(), problem));
+}
+
+TEST(a_root_that_cannot_be_listed_is_named) {
+  Dataset dataset;
+  dataset.link("dangling", "nowhere").write("a/1.png");
+  CHECK(contains(dataset.error(), dataset.path("dangling")));
+  dataset.options.file_root = dataset.path("missing");
+  CHECK(contains(dataset.error(), dataset.path("missing")));
+  dataset.options.file_root = dataset.path("a");
+  CHECK(contains(dataset.error(), "No files found in " + dataset.path("a")));
+}
+
+TEST(file_lists_name_all_bad_lines) {
+  Dataset dataset;
+  dataset.options.file_root.reset();
+  dataset.options.file_list = dataset.path("list.txt");
+  dataset.write("list.txt", "a.png 3\n\n with space.png\t 7 \r\n");
+  CHECK_EQUAL(dataset.listed(), "a.png 3;  with space.png 7; ");
+  CHECK_EQUAL(list_dataset(dataset.options).root + "/", dataset.path(""));
+  dataset.write("list.txt", "a.png 3\nb.png\n5\nc.png -1\nd.png 99999999999\ne.png 1\nf12\ng 3.5\n");
+  const std::string error = dataset.error();
+  for (const char *line : {"line 2: b.png", "line 3: 5", "line 4: c.png -1", "line 5: d.png 99999999999", "line 7: f12", "line 8: g 3.5"})
+    CHECK(contains(error, line));
+  CHECK(contains(error, "6 lines"));
+  CHECK(!contains(error, "line 1:") && !contains(error, "line 6:"));
+}
+
+TEST(files_are_labelled_by_their_position_unless_labels_are_given) {
+  Dataset dataset;
+  dataset.options.files = {"x.png", "/y.png"};
+  CHECK_EQUAL(dataset.listed(), "x.png 0; /y.png 1; ");
+  dataset.options.labels = {7, -1};
+  CHECK_EQUAL(dataset.listed(), "x.png 7; /y.png -1; ");
+  dataset.options.labels = {7};
+  CHECK(contains(dataset.error(), "1 labels for 2 files"));
+}
+
+TEST(arguments_that_exclude_each_other_are_refused) {
+  Dataset dataset;
+  dataset.write("a/1.png");
+  dataset.options.labels = {1};
+  CHECK(contains(dataset.error(), "labels"));
+  dataset.options.labels.reset();
+  dataset.options.file_root.reset();
+  CHECK(contains(dataset.error(), "file_root"));
+  dataset.options.files = {"x"};
+  dataset.options.file_list = "y";
+  CHECK(contains(dataset.error(), "exclude"));
+}
+
+TEST(bad_files_are_named_or_left_out) {
+  Dataset dataset;
+  dataset.write("a/1.png").write("a/2.png", "").write("a/3.png", "text").write("a/4.png", kJpeg).link("a/5.png", "nowhere");
+  dataset.options.files = {"a/1.png", "a/2.png", "a/3.png", "a/4.png", "a/5.png", "a"};
+  CHECK_EQUAL(list_dataset(dataset.options).entries.size(), size_t{6});  // nobody looks
+  dataset.options.sniff = true;
+  const std::string error = dataset.error();
+  CHECK(contains(error, "4 of 6 samples"));
+  for (const char *file : {"a/2.png: empty", "a/3.png: of no known", "a/5.png: No such file", "a: not a regular file"})
+    CHECK(contains(error, dataset.path(file)));
+  dataset.options.on_error = OnError::skip;
+  CHECK_EQUAL(dataset.listed(), "a/1.png 0; a/4.png 3; ");
+  const Catalogue catalogue = list_dataset(dataset.options);
+  CHECK(catalogue.entries[0].format == FileFormat::png && catalogue.entries[1].format == FileFormat::jpeg);
+  CHECK_EQUAL(catalogue.entries[0].file.size, kPng.size());
+  CHECK(contains(catalogue.problems.back(), dataset.path("a/2.png: empty")));
+}
+
+TEST(a_pipe_is_not_waited_for) {
+  Dataset dataset;
+  dataset.write("a/1.png");
+  CHECK_EQUAL(mkfifo(dataset.path("a/2.png").c_str(), 0600), 0);
+  CHECK_EQUAL(dataset.listed(), "a/1.png 0; ");
+  dataset.options.files = {"a/2.png"};
+  dataset.options.sizes = true;
+  CHECK(contains(dataset.error(), "not a regular file"));
+}
+
+TEST(headers_that_are_cut_off_are_bad) {
+  for (const std::string &whole : {kPng, kJpeg}) {
+    Dataset dataset;
+    dataset.options.check_headers = true;
+    const size_t header_size = whole == kPng ? whole.size() : whole.find("pixels");
+    for (size_t size = 8; size <= whole.size(); size++) {
+      const testing::Context context("%zu of %zu bytes", size, whole.size());
+      dataset.write("a/1.png", whole.substr(0, size));
+      bool good = true;
+      try {
+        list_dataset(dataset.options);
+      } catch (const std::runtime_error &) {
+        good = false;
+      }
+      CHECK_EQUAL(good, size >= header_size);
+    }
+  }
+}
+
+TEST(companions_are_found_by_their_templates) {
+  const PathTemplate path("../masks/{dir}/{stem}.{name}|{relpath}");
+  CHECK_EQUAL(path.path_for("x/y/z.tar.png"), "../masks/x/y/z.tar.z.tar.png|x/y/z.tar.png");
+  CHECK_EQUAL(path.path_for("z"), "../masks/./z.z|z");
+  CHECK_EQUAL(PathTemplate("fixed.png").path_for("a"), "fixed.png");
+  for (const char *bad : {"{", "}", "{dir", "dir}", "{stm}", "{}", "{{dir}}"}) {
+    const testing::Context context("%s", bad);
+    bool refused = false;
+    try {
+      PathTemplate{bad};
+    } catch (const std::runtime_error &) {
+      refused = true;
+    }
+    CHECK(refused);
+  }
+}
+
+TEST(missing_companions_are_named_or_their_images_left_out) {
+  Dataset dataset;
+  dataset.write("images/a/1.png").write("images/a/2.png").write("masks/a/1.png").write("masks/a/2.txt");
+  dataset.options.file_root = dataset.path("images");
+  dataset.options.companions = {"../masks/{dir}/{name}"};
+  CHECK(contains(dataset.error(), dataset.path("images/../masks/a/2.png: No such file")));
+  dataset.options.on_error = OnError::skip;
+  const Catalogue catalogue = list_dataset(dataset.options);
+  CHECK_EQUAL(catalogue.entries.size(), size_t{1});
+  CHECK_EQUAL(catalogue.entries[0].companions[0].path, "../masks/a/1.png");
+  CHECK_EQUAL(catalogue.entries[0].companions[0].size, kPng.size());
+}
+
+TEST(listing_can_be_cancelled) {
+  Dataset dataset;
+  dataset.write("a/1.png");
+  const std::atomic<bool> cancelled = true;
+  dataset.options.cancelled = &cancelled;
+  dataset.options.sniff = true;
+  CHECK(contains(dataset.error(), "interrupted"));
+}
+
+}  // namespace
