@@ -80,6 +80,16 @@ def gray12(photo: np.ndarray) -> np.ndarray:
     return np.round(color.rgb2gray(_linear(photo)) * 4095).astype(np.uint16)
 
 
+def gray12_shifted(photo: np.ndarray) -> np.ndarray:
+    """The 12 bits of `gray12` in the high bits of a sample, as many converters store them."""
+    return gray12(photo) << 4
+
+
+def gray8_repeated(photo: np.ndarray) -> np.ndarray:
+    """Luminance of 8 bits made 16 by multiplication with 257, which repeats the byte."""
+    return np.round(color.rgb2gray(photo) * 255).astype(np.uint16) * 257
+
+
 # ---- label maps and masks --------------------------------------------------------------------------------------------
 
 
@@ -137,6 +147,7 @@ def mask_of_label(photo: np.ndarray) -> np.ndarray:
 
 SETS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], ...]] = {
     "16-bit gray": (gray16, gray12),
+    "16-bit gray of fewer bits": (gray12_shifted, gray8_repeated),
     "16-bit RGB": (rgb16,),
     "label maps": (labels_of_pixels, labels_of_superpixels, labels_of_regions),
     "binary masks": (mask_by_threshold, mask_of_label),

@@ -219,10 +219,10 @@ void store_rgb_tile(const Planes<uint8_t> &planes, TileShape shape, uint8_t *out
   }
 }
 
-void store_tile_8(const Planes<uint8_t> &planes, uint32_t channels, uint32_t transform, TileShape shape, uint8_t *out, size_t row_stride,
+void store_tile_8(const Planes<uint8_t> &planes, uint32_t channels, Transform transform, TileShape shape, uint8_t *out, size_t row_stride,
                   bool bypass_cache) {
   if (channels != 3) return generic::store_tile(planes, channels, transform, shape, out, row_stride, bypass_cache);
-  switch (transform) {
+  switch (transform.color) {
     case kTransformNone: return store_rgb_tile<kTransformNone>(planes, shape, out, row_stride, bypass_cache);
     case kSubtractGreen: return store_rgb_tile<kSubtractGreen>(planes, shape, out, row_stride, bypass_cache);
     default: return store_rgb_tile<kSubtractGreenAndMean>(planes, shape, out, row_stride, bypass_cache);

@@ -251,13 +251,13 @@ void store_colour_tile(const Planes<uint8_t> &planes, uint32_t transform, TileSh
   }
 }
 
-void store_tile_8(const Planes<uint8_t> &planes, uint32_t channels, uint32_t transform, TileShape shape, uint8_t *out, size_t row_stride,
+void store_tile_8(const Planes<uint8_t> &planes, uint32_t channels, Transform transform, TileShape shape, uint8_t *out, size_t row_stride,
                   bool bypass_cache) {
   switch (channels) {
     case 1: return store_tile<1, kTransformNone>(planes, shape, out, row_stride, bypass_cache);
     case 2: return store_tile<2, kTransformNone>(planes, shape, out, row_stride, bypass_cache);
-    case 3: return store_colour_tile<3>(planes, transform, shape, out, row_stride, bypass_cache);
-    default: return store_colour_tile<4>(planes, transform, shape, out, row_stride, bypass_cache);
+    case 3: return store_colour_tile<3>(planes, transform.color, shape, out, row_stride, bypass_cache);
+    default: return store_colour_tile<4>(planes, transform.color, shape, out, row_stride, bypass_cache);
   }
 }
 

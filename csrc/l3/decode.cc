@@ -128,7 +128,7 @@ class TileDecoder {
   template <typename Sample, typename DecodeChannel, typename StoreTile>
   l3_status decode_planes(uint32_t tile, const TileStream &source, TileShape shape, const Target &target, Planes<Sample> &planes,
                           DecodeChannel decode_channel, StoreTile store_tile) {
-    uint32_t transform = kTransformNone;
+    Transform transform = {kTransformNone, 1};
     if (info_.profile == L3_PROFILE_PAPER) {
       if (const char *problem = decode_paper_tile(source.data, source.size, info_.channels, shape, &planes)) return corrupt(tile, problem);
     } else {

@@ -6,7 +6,17 @@
 
 namespace l3 {
 
-enum Transform : uint32_t { kTransformNone = 0, kSubtractGreen = 1, kSubtractGreenAndMean = 2, kTransforms = 3 };
+enum ColorTransform : uint32_t { kTransformNone = 0, kSubtractGreen = 1, kSubtractGreenAndMean = 2, kTransforms = 3 };
+
+// The scale of 16-bit samples: up to kMaxShift how far they are shifted to the left, or kRepeatByte.
+constexpr uint32_t kMaxShift = 14, kRepeatByte = 15;
+constexpr uint32_t scale_factor(uint32_t scale) { return scale == kRepeatByte ? 0x0101 : 1u << scale; }
+
+// How a tile's planes become samples: the colour transform is undone, then every sample is multiplied, modulo its range.
+struct Transform {
+  uint32_t color;   // a ColorTransform
+  uint32_t factor;  // 1 for 8-bit samples
+};
 
 enum Predictor : uint32_t {
   kAbove = 0,         // N
@@ -58,7 +68,7 @@ struct FastChannel {
 };
 
 struct FastTile {
-  uint32_t transform;
+  Transform transform;
   FastChannel channels[L3_MAX_CHANNELS]; // in the stream's order
 };
 
@@ -77,9 +87,11 @@ L3_HOST_DEVICE const char *parse_fast_tile(const uint8_t *stream, uint32_t size,
   const uint32_t head_size = channel_head_size(bits);
   uint32_t position = 1 + channels * head_size;
   if (size < position) return "too short for its heads";
-  tile->transform = stream[0];
-  if (tile->transform >= kTransforms) return "unknown colour transform";
-  if (tile->transform != kTransformNone && channels < 3) return "a colour transform without colour";
+  const uint32_t color = stream[0] & 15, scale = stream[0] >> 4;
+  if (color >= kTransforms) return "unknown colour transform";
+  if (color != kTransformNone && channels < 3) return "a colour transform without colour";
+  if (scale != 0 && bits == 8) return "a scale with 8-bit samples";
+  tile->transform = {color, scale_factor(scale)};
   for (uint32_t c = 0; c < channels; c++) {
     FastChannel &channel = tile->channels[c];
     const uint8_t *head = stream + 1 + c * head_size;

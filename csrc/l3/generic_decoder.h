@@ -154,11 +154,17 @@ inline void pixels_of_row(const Planes<Sample> &planes, uint32_t channels, uint3
 }
 
 template <typename Sample>
-void store_tile(const Planes<Sample> &planes, uint32_t channels, uint32_t transform, TileShape shape, uint8_t *out, size_t row_stride,
+inline void multiply(Sample *samples, uint32_t count, uint32_t factor) {
+  for (uint32_t i = 0; i < count; i++) samples[i] = Sample(samples[i] * factor);
+}
+
+template <typename Sample>
+void store_tile(const Planes<Sample> &planes, uint32_t channels, Transform transform, TileShape shape, uint8_t *out, size_t row_stride,
                 bool /*bypass_cache*/) {
   alignas(64) Sample pixels[L3_TILE * L3_MAX_CHANNELS];
   for (uint32_t y = 0; y < shape.height; y++) {
-    pixels_of_row(planes, channels, transform, y, shape.width, pixels);
+    pixels_of_row(planes, channels, transform.color, y, shape.width, pixels);
+    if (sizeof(Sample) == 2 && transform.factor != 1) multiply(pixels, shape.width * channels, transform.factor);
     std::memcpy(out + y * row_stride, pixels, shape.width * channels * sizeof(Sample));
   }
 }

@@ -253,13 +253,14 @@ class FastTileEncoder {
         default: load_row<4>(pixels, y);
       }
     }
+    if constexpr (kBits == 16) divide_by_scale();
     for (uint32_t n = 0; n < channels; n++) planes_[n].repeat_edges(shape);
   }
 
   uint32_t encode(uint8_t *out) {
     for (uint32_t n = 0; n < channels_; n++) candidates_[n] = consider(planes_[n]);
     const uint32_t transform = channels_ < 3 ? uint32_t(kTransformNone) : choose_transform();
-    out[0] = uint8_t(transform);
+    out[0] = uint8_t(transform | scale_ << 4);
     uint8_t *body = out + 1 + channels_ * channel_head_size(kBits);
     for (uint32_t n = 0; n < channels_; n++) {
       uint8_t *head = out + 1 + n * channel_head_size(kBits);
@@ -298,6 +299,29 @@ class FastTileEncoder {
   [[gnu::always_inline]] static void deinterleave(const uint8_t *pixels, uint32_t width, Sample *const (&rows)[channels]) {
     for (uint32_t x = 0; x < width; x++)
       for (uint32_t c = 0; c < channels; c++) rows[c][x] = load<Sample>(pixels + (channels * x + c) * sizeof(Sample));
+  }
+
+  // Finds the scale that leaves the smallest samples, and leaves those.
+  void divide_by_scale() {
+    Sample set_bits = 0, differing_bits = 0;  // in any sample; in the low byte, those unlike the high byte's
+    const auto repeats_byte = [&] { return (differing_bits & 255) == 0; };
+    for (uint32_t n = 0; n < channels_; n++)
+      for (uint32_t y = 0; y < shape_.height; y++) {
+        const Sample *row = planes_[n].row(y);
+        for (uint32_t x = 0; x < shape_.width; x++) {
+          set_bits |= row[x];
+          differing_bits |= Sample(row[x] ^ row[x] >> 8);
+        }
+        if (set_bits % 2 && !repeats_byte()) return;  // most images are through after a row
+      }
+    if (set_bits == 0) return;
+    scale_ = repeats_byte() ? kRepeatByte : std::min(uint32_t(std::countr_zero(set_bits)), kMaxShift);
+    const uint32_t shift = repeats_byte() ? 8 : scale_;
+    for (uint32_t n = 0; n < channels_; n++)
+      for (uint32_t y = 0; y < shape_.height; y++) {
+        Sample *row = planes_[n].row(y);
+        for (uint32_t x = 0; x < shape_.width; x++) row[x] = Sample(row[x] >> shift);
+      }
   }
 
   Candidate consider(const PaddedPlane<Sample> &plane) {
@@ -483,6 +507,7 @@ class FastTileEncoder {
   const uint32_t channels_, effort_;
   const TileShape shape_;
   const ColumnMasks<Sample> masks_;
+  uint32_t scale_ = 0;
   PaddedPlane<Sample> planes_[L3_MAX_CHANNELS], red_less_green_, blue_less_green_, blue_less_mean_;
   Candidate candidates_[L3_MAX_CHANNELS];
   ChannelCodes codes_;

@@ -21,11 +21,11 @@ struct Kernels {
   uint32_t (*decode_channel_8)(const uint8_t *stream, const FastChannel &channel, TileShape shape, uint8_t *plane);
   uint32_t (*decode_channel_16)(const uint8_t *stream, const FastChannel &channel, TileShape shape, uint16_t *plane);
 
-  // Undo the colour transform and write the planes as interleaved pixels. `bypass_cache`: with non-temporal stores; `out` and `row_stride` are
-  // multiples of a cache line then.
-  void (*store_tile_8)(const Planes<uint8_t> &planes, uint32_t channels, uint32_t transform, TileShape shape, uint8_t *out,
+  // Transform the planes and write them as interleaved pixels. `bypass_cache`: with non-temporal stores; `out` and `row_stride` are multiples
+  // of a cache line then.
+  void (*store_tile_8)(const Planes<uint8_t> &planes, uint32_t channels, Transform transform, TileShape shape, uint8_t *out,
                        size_t row_stride, bool bypass_cache);
-  void (*store_tile_16)(const Planes<uint16_t> &planes, uint32_t channels, uint32_t transform, TileShape shape, uint8_t *out,
+  void (*store_tile_16)(const Planes<uint16_t> &planes, uint32_t channels, Transform transform, TileShape shape, uint8_t *out,
                         size_t row_stride, bool bypass_cache);
 
   // Encode a `fast` tile of interleaved pixels, which need not be aligned; returns its stream's size. All back ends write the same bytes.

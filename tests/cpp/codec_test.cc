@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "backends.h"
+#include "bytes.h"
 #include "images.h"
 #include "testing.h"
 
@@ -86,6 +87,52 @@ TEST(label_maps_of_any_number_of_values) {
       }
       for (uint32_t effort = 1; effort <= 3; effort++) check_round_trip(image, encode_options(L3_PROFILE_FAST, effort));
     }
+}
+
+TEST(scales_that_the_encoder_finds) {
+  const auto scale_of = [](const std::vector<uint16_t> &samples, uint32_t channels = 1) {
+    Image image{uint32_t(samples.size()) / channels, 1, channels, 16, Bytes(2 * samples.size())};
+    std::memcpy(image.pixels.data(), samples.data(), image.pixels.size());
+    for (uint32_t effort = 1; effort <= 3; effort++) check_round_trip(image, encode_options(L3_PROFILE_FAST, effort));
+    return open(encode(image, encode_options(L3_PROFILE_FAST))).payload[0] >> 4;
+  };
+  CHECK_EQUAL(scale_of({0, 0, 0}), 0);
+  CHECK_EQUAL(scale_of({1, 0x8000, 0}), 0);
+  CHECK_EQUAL(scale_of({2, 0xFFFE, 0}), 1);
+  CHECK_EQUAL(scale_of({0x0010, 0xFFF0, 0x0100}), 4);
+  CHECK_EQUAL(scale_of({0x4000, 0xC000, 0}), 14);
+  CHECK_EQUAL(scale_of({0x8000, 0}), 14);
+  CHECK_EQUAL(scale_of({0x0101, 0xFFFF, 0}), 15);
+  CHECK_EQUAL(scale_of({0x0404, 0xF0F0}), 15);  // smaller than shifted
+  CHECK_EQUAL(scale_of({0x0404, 0xF0F0, 0x00F0}), 2);
+  CHECK_EQUAL(scale_of({0x0010, 0x0020, 0x0030, 0x0040, 0x0050, 0x0060}, 3), 4);
+  CHECK_EQUAL(scale_of({0x0010, 0x0020, 0x0030, 0x0040, 0x0050, 0x0061}, 3), 0);
+  CHECK_EQUAL(scale_of({0x2020, 0x3030, 0x4040, 0xFFFF}, 4), 15);
+}
+
+// Whatever the scale, samples that exceed the range once multiplied included.
+TEST(scaled_tiles) {
+  Random random(11);
+  for (const Kernels *kernels : runnable_backends()) {
+    const UseBackend use(*kernels);
+    for (const Kind kind : {Kind::kNoise, Kind::kSlope, Kind::kLabels})
+      for (uint32_t channels = 1; channels <= L3_MAX_CHANNELS; channels++)
+        for (uint32_t scale = 0; scale < 16; scale++) {
+          const testing::Context context("%s, kind %d, %u channels, scale %u", kernels->name, int(kind), channels, scale);
+          const Image image = make_image(random, random.between(2, L3_TILE), random.between(2, L3_TILE), channels, 16, kind);
+          Bytes file = encode(image, encode_options(L3_PROFILE_FAST)), expected = image.pixels;
+          uint8_t &transform = file[size_t(open(file).payload - file.data())];
+          CHECK(transform < 16);
+          transform = uint8_t(transform | scale << 4);
+          for (size_t at = 0; at < expected.size(); at += 2) {
+            const uint32_t sample = load<uint16_t>(&expected[at]);
+            store(&expected[at], uint16_t(scale == 15 ? 257 * sample : sample << scale));
+          }
+          const Decoded decoded = decode(file);
+          CHECK_EQUAL(decoded.message, "");
+          CHECK(decoded.pixels == expected);
+        }
+  }
 }
 
 TEST(rows_of_the_input_may_be_apart) {

@@ -27,6 +27,7 @@ uint32_t code_at(const Bytes &palette, const ChannelChoice &choice, uint32_t ind
 // A stream with this body, padded.
 Bytes stream_of(Random &random, const ChannelChoice &choice, const Bytes &body) {
   Bytes stream(head_size(choice));
+  if (choice.bits == 16) stream[0] = uint8_t(random.below(16) << 4);
   stream[1] = uint8_t(choice.predictor | choice.index_bits << 3 | uint32_t(choice.has_bitmap) << 6);
   for (uint32_t i = 0; i < choice.bits / 8; i++) stream[2 + i] = uint8_t(random());
   store(stream.data() + stream.size() - 2, uint16_t(body.size()));

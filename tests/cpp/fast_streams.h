@@ -13,7 +13,7 @@ struct ChannelChoice {
   TileShape shape;
 };
 
-// A valid stream of one channel.
+// A valid stream of one channel, of any scale.
 Bytes random_stream(Random &random, const ChannelChoice &choice);
 
 // Replaces the index words and octets of a stream by random bytes, a random number of them: what parse_fast_tile accepts though the body is

@@ -219,6 +219,24 @@ TEST(conversions_of_all_values) {
   }
 }
 
+TEST(scaled_tiles) {
+  Random random(7);
+  for (const Kind kind : {Kind::kSlope, Kind::kLabels})
+    for (uint32_t channels = 1; channels <= L3_MAX_CHANNELS; channels++)
+      for (uint32_t scale = 1; scale < 16; scale++) {
+        const uint32_t width = random.between(2, L3_TILE), height = random.between(2, L3_TILE);
+        Bytes file = encode(make_image(random, width, height, channels, 16, kind), encode_options(L3_PROFILE_FAST));
+        uint8_t *transform = TileBytes(file).data;
+        *transform = uint8_t(*transform | scale << 4);
+        for (const l3_color color : {L3_COLOR_NATIVE, L3_COLOR_GRAY, L3_COLOR_YCBCR})
+          for (const l3_sample sample : {L3_SAMPLE_NATIVE, L3_SAMPLE_U8, L3_SAMPLE_F32}) {
+            const testing::Context context("kind %d, %u channels, scale %u, color %d, sample %d", int(kind), channels, scale, color,
+                                           sample);
+            CHECK(check_same(file, {random_region(random, width, height), color, sample}, random));
+          }
+      }
+}
+
 // Damaged streams: those that still decode must decode to the same, and no other may lead a lane astray.
 TEST(damaged_streams) {
   Random random(5);

@@ -16,6 +16,8 @@ uint32_t sample_of(Random &random, const Image &image, Kind kind, uint32_t x, ui
     case Kind::kSlope: return (x + 2 * y) * (image.bits == 8 ? 1 : 150) + 40 * channel + random.below(5);
     case Kind::kLabels: return (x / 11 + y / 7) % 3 * 71 + channel + (random.below(50) == 0);
     case Kind::kConstant: return 90 + channel;
+    case Kind::kShifted: return (3 * x + 5 * y + 40 * channel + random.below(5)) << 4;
+    case Kind::kRepeated: return (x + 2 * y + 40 * channel + random.below(5)) % 256 * 0x0101;
   }
   return 0;
 }

@@ -35,8 +35,9 @@ struct Image {
   size_t row_size() const { return width * pixel_size(); }
 };
 
-enum class Kind { kNoise, kExtremes, kSlope, kLabels, kConstant };
-constexpr Kind kKinds[] = {Kind::kNoise, Kind::kExtremes, Kind::kSlope, Kind::kLabels, Kind::kConstant};
+// kShifted: with zeros in the low bits; kRepeated: with two equal bytes, where samples have two.
+enum class Kind { kNoise, kExtremes, kSlope, kLabels, kConstant, kShifted, kRepeated };
+constexpr Kind kKinds[] = {Kind::kNoise, Kind::kExtremes, Kind::kSlope, Kind::kLabels, Kind::kConstant, Kind::kShifted, Kind::kRepeated};
 
 Image make_image(Random &random, uint32_t width, uint32_t height, uint32_t channels, uint32_t bits, Kind kind);
 

@@ -146,13 +146,18 @@ Planes<Sample> random_planes(Random &random) {
 
 // docs/format.md, "Colour transform", read backwards.
 template <typename Sample>
-Sample sample_of(const Planes<Sample> &planes, uint32_t channels, uint32_t transform, uint32_t channel, uint32_t at) {
+Sample unscaled_sample_of(const Planes<Sample> &planes, uint32_t channels, uint32_t transform, uint32_t channel, uint32_t at) {
   constexpr uint32_t middle = 1u << (kBits<Sample> - 1);
   const Sample stored = planes.plane[channel_of_plane(channel, channels)][at];
   if (transform == kTransformNone || channel == 1 || channel == 3) return stored;
   const Sample green = planes.plane[0][at], red = Sample(planes.plane[1][at] + green - middle);
   if (channel == 0) return red;
   return Sample(stored + (transform == kSubtractGreen ? green : (uint32_t(red) + green) / 2) - middle);
+}
+
+template <typename Sample>
+Sample sample_of(const Planes<Sample> &planes, uint32_t channels, Transform transform, uint32_t channel, uint32_t at) {
+  return Sample(unscaled_sample_of(planes, channels, transform.color, channel, at) * transform.factor);
 }
 
 // Where a block of rows goes: `start` bytes after the beginning of a cache line, rows `stride` bytes apart.
@@ -191,9 +196,10 @@ void check_store_tile() {
   Random random(3);
   const auto planes = std::make_unique<Planes<Sample>>(random_planes<Sample>(random));
   for (uint32_t channels = 1; channels <= L3_MAX_CHANNELS; channels++)
-    for (uint32_t transform = 0; transform < (channels < 3 ? 1u : uint32_t(kTransforms)); transform++)
+    for (uint32_t color = 0; color < (channels < 3 ? 1u : uint32_t(kTransforms)); color++)
       for (uint32_t width = 1; width <= L3_TILE; width++) {
         const TileShape shape{width, width % 8 == 0 ? random.between(1, L3_TILE) : random.between(1, 5)};
+        const Transform transform = {color, kBits<Sample> == 16 && random.below(2) ? scale_factor(random.below(16)) : 1};
         const uint32_t row_size = width * channels * sizeof(Sample);
         Bytes block(row_size * shape.height);
         for (uint32_t i = 0; i < shape.pixels() * channels; i++) {
@@ -201,7 +207,8 @@ void check_store_tile() {
           store(block.data() + i * sizeof(Sample), sample_of(*planes, channels, transform, i % channels, at));
         }
         for (const Kernels *kernels : runnable_backends()) {
-          const testing::Context context("%s, %u channels, transform %u, %u x %u", kernels->name, channels, transform, width, shape.height);
+          const testing::Context context("%s, %u channels, transform %u, factor %u, %u x %u", kernels->name, channels, color,
+                                         transform.factor, width, shape.height);
           for (const Placement &placement : placements(random, row_size))
             for (const bool bypass_cache : {false, true})
               if (!bypass_cache || placement.at_lines())

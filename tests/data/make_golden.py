@@ -76,6 +76,8 @@ BROKEN_FILES = (
     "paper bodies with a byte moved between them",
     "transform 3",
     "transform 1 of two channels",
+    "transform 3 of a scaled tile",
+    "scale 15 of 8-bit samples",
     "body of 65535 bytes",
     "a byte moved between two bodies",
     "fast stream that ends within the third head",
@@ -145,6 +147,9 @@ def of_the_encoder() -> Iterator[Golden]:
         yield encoded(f"two-dimensional-{image.dtype}", image)
         yield encoded(f"label-map-{image.dtype}", labels((66, 70), dtype, 9))
         yield encoded(f"noise-{image.dtype}", slope((11, 13, 3), dtype, noise=np.iinfo(dtype).max + 1))
+    for channels in (1, 3, 4):
+        yield encoded(f"shifted-{channels}", slope((9, 70, channels), np.uint16) >> 4 << 4)
+        yield encoded(f"repeated-{channels}", slope((9, 70, channels), np.uint8).astype(np.uint16) * 257)
     yield encoded("binary-mask", labels((70, 66), np.uint8, 2))
     yield encoded("four-tiles", slope((65, 66), np.uint8, noise=2), effort=3)
     yield encoded("one-pixel", np.full((1, 1, 3), (200, 100, 50), np.uint8))
@@ -176,6 +181,12 @@ def of_the_writer() -> Iterator[Golden]:
     image = slope((6, 7, 3), np.uint8)
     for transform in range(3):
         yield written(f"transform-{transform}", image, writer.fast_file(image, transform))
+    samples = slope((6, 7, 3), np.uint16)
+    channels = [writer.residual_channel(plane, 16) for plane in writer.coded_planes(samples, 2)]
+    for scale, factor in ((4, 16), (15, 257)):
+        stream = writer.fast_stream(channels, 16, 2, scale)
+        scaled = samples * np.uint16(factor)
+        yield written(f"scale-{scale}-past-16-bits", scaled, writer.file_of_streams(scaled, writer.FAST, [stream]))
     yield written("longer-header", image, writer.fast_file(image, minor=1, extra_header=bytes(range(8))))
     yield written("bytes-after-the-trailer", image, writer.fast_file(image), after=b"anything")
     image = labels((33, 37), np.uint16, 200)

@@ -259,10 +259,15 @@ def _paper_tiles() -> Iterator[Broken]:
 
 
 def _fast(
-    name: str, image: np.ndarray, channels: Sequence[Channel], message: str = "tile", transform: int = 0
+    name: str,
+    image: np.ndarray,
+    channels: Sequence[Channel],
+    message: str = "tile",
+    transform: int = 0,
+    scale: int = 0,
 ) -> Broken:
     bits = 8 * image.dtype.itemsize
-    stream = writer.fast_stream(channels, bits, transform)
+    stream = writer.fast_stream(channels, bits, transform, scale)
     return Broken(name, lambda: _with_streams(image, writer.FAST, [stream]), "corrupt", message)
 
 
@@ -273,11 +278,16 @@ def _rgb_channels(transform: int = 0) -> list[Channel]:
 def _fast_streams() -> Iterator[Broken]:
     good = writer.residual_channel(GRAY, 8)
     size = len(good.body)
-    for transform in (3, 255):
+    for transform in (3, 15):
         yield _fast(f"transform {transform}", RGB, _rgb_channels(), "transform", transform)
     for transform in (1, 2):
         yield _fast(f"transform {transform} of one channel", GRAY, [good], "transform", transform)
         yield _fast(f"transform {transform} of two channels", _image(3, 5, 2), [good, good], "transform", transform)
+    good16 = writer.residual_channel(GRAY16, 16)
+    yield _fast("transform 3 of a scaled tile", GRAY16, [good16], "transform", 3, scale=4)
+    yield _fast("transform 1 of one scaled channel", GRAY16, [good16], "transform", 1, scale=15)
+    for scale in (1, 14, 15):
+        yield _fast(f"scale {scale} of 8-bit samples", GRAY, [good], "scale", scale=scale)
     yield _fast("body past the stream", GRAY, [replace(good, size=size + 4)])
     yield _fast("body of 65535 bytes", GRAY, [replace(good, size=65535)])
     yield _fast("body shorter than its bytes", GRAY, [replace(good, size=size - 4)])
@@ -487,6 +497,13 @@ def _odd_files() -> Iterator[Odd]:
         lambda: _with_streams(row, writer.FAST, [writer.fast_stream([Channel(0, 9, b"\x02\xf0\xfe")], 8)]),
         row,
     )
+    for scale, factor in ((4, 16), (15, 257)):
+        stream = writer.fast_stream([writer.residual_channel(GRAY16, 16)], 16, scale=scale)
+        yield Odd(
+            f"samples that exceed 16 bits with scale {scale}",
+            lambda stream=stream: _with_streams(GRAY16, writer.FAST, [stream]),
+            GRAY16 * np.uint16(factor),
+        )
     unused = writer.label_map_body(LABELS, 8, extra_values=range(256))
     yield Odd(
         "a label map with values that no pixel has",

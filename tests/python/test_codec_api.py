@@ -49,6 +49,12 @@ class TestRoundTrip:
         image = smooth_image((100, 100, 3), np.uint8)
         assert dali_l3.encode(image) == dali_l3.encode(image.copy())
 
+    def test_samples_of_fewer_bits_take_no_more_for_being_scaled(self):
+        image = smooth_image((100, 130, 3), np.uint16) >> 4
+        assert len(dali_l3.encode(image << 4)) == len(dali_l3.encode(image))
+        image = smooth_image((100, 130, 3), np.uint8).astype(np.uint16)
+        assert len(dali_l3.encode(image * 257)) == len(dali_l3.encode(image))
+
     def test_smooth_images_shrink(self):
         image = smooth_image((256, 256, 3), np.uint8)
         assert len(dali_l3.encode(image)) < image.nbytes

@@ -12,7 +12,7 @@ from oracle import decoder, writer
 
 DTYPES = (np.uint8, np.uint16)
 PROFILES = ("raw", "paper", "fast")
-KINDS = ("noise", "extremes", "slope", "labels", "steps")
+KINDS = ("noise", "extremes", "slope", "shifted", "repeated", "labels", "steps")
 many_examples = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -33,8 +33,12 @@ def images(draw: st.DrawFn) -> np.ndarray:
         return rng.integers(top, size=shape, dtype=dtype, endpoint=True)
     if kind == "extremes":
         return rng.choice(np.array([0, top], dtype), size=shape)
-    if kind == "slope":
+    if kind in ("slope", "shifted", "repeated"):
         values = np.indices(shape).sum(axis=0) * rng.integers(1, 9) + rng.integers(1 + rng.integers(40), size=shape)
+        if kind == "shifted":
+            values <<= rng.integers(16)
+        elif kind == "repeated":
+            values = values % 256 * (top // 255)  # the bytes of a sample are equal
         return (values % (top + 1)).astype(dtype)
     if kind == "labels":
         cells = rng.integers(top, size=(height // 9 + 1, width // 9 + 1, *shape[2:]), endpoint=True).astype(dtype)

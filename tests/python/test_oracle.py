@@ -151,6 +151,22 @@ def test_colour_transform_sums_without_overflow():
     assert_same(decode_stream(b"\2" + heads + bytes(4), 1, 1, writer.FAST, channels=3, bits=16), image)
 
 
+@pytest.mark.parametrize(
+    ("scale", "pixel"),
+    [
+        (0, [200, 100, 0x1050]),
+        (4, [3200, 1600, 0x0500]),  # 0x1050 * 16 modulo 2^16
+        (14, [0, 0, 0]),
+        (15, [51400, 25700, 0x6050]),  # 0x1050 * 257 modulo 2^16
+    ],
+)
+def test_scales_by_hand(scale, pixel):
+    # One pixel of transform 1: 200 - 100 + 32768, 0x1050 - 100 + 32768.
+    heads = b"".join(b"\0" + first.to_bytes(2, "little") + b"\1\0" for first in (100, 32868, 36844))
+    stream = bytes([1 | scale << 4]) + heads + bytes(4)
+    assert_same(decode_stream(stream, 1, 1, writer.FAST, channels=3, bits=16), np.array([[pixel]], np.uint16))
+
+
 def test_fast_16_bit_group_by_hand():
     # One group of code 17 (width 9, minimum -256), index bits 0; residuals 0 1 2 3 and -256 -255 254 255 of a row pair.
     # Values 256 257 258 259 0 1 510 511: the low bytes, then the high bits.
@@ -279,6 +295,17 @@ def test_transforms_round_trip(transform, channels, dtype):
     for kind in ("noise", "extremes"):
         image = make_image(rng, 20, 70, channels, dtype, kind)
         assert_same(decoder.decode(writer.fast_file(image, transform).to_bytes()), image)
+
+
+@pytest.mark.parametrize("scale", range(16))
+def test_scales_round_trip(scale):
+    rng = np.random.default_rng(scale)
+    for transform in (0, 1, 2):
+        image = make_image(rng, 20, 70, 4, np.uint16)
+        if scale < 15:
+            image &= np.uint16(65536 - 2**scale)
+        assert scale in writer.scales_of(image)
+        assert_same(decoder.decode(writer.fast_file(image, transform, scale).to_bytes()), image)
 
 
 def test_prototype_round_trip():

@@ -71,20 +71,27 @@ L3_DEVICE void decode_channel(const Tile &tile, const FastTile &fast, uint32_t c
 
 // ---- Phase 3: pixels
 
-// Samples of a tile's pixels, from its planes: the colour transform is undone on the way.
+// Samples of a tile's pixels, from its planes, transformed on the way.
 template <typename Sample>
 struct PlanePixels {
   const Sample *planes;
-  uint32_t channels, transform;
+  uint32_t channels;
+  Transform transform;
 
   L3_DEVICE Sample operator()(uint32_t x, uint32_t y, uint32_t channel) const {
+    const Sample sample = unscaled(x, y, channel);
+    return sizeof(Sample) == 2 ? Sample(sample * transform.factor) : sample;
+  }
+
+ private:
+  L3_DEVICE Sample unscaled(uint32_t x, uint32_t y, uint32_t channel) const {
     constexpr uint32_t middle = 1u << (8 * sizeof(Sample) - 1);
     const Sample *const at = planes + y * L3_TILE + x;
     const Sample stored = at[channel_of_plane(channel, channels) * kPlaneSize];
-    if (transform == kTransformNone || channel % 2 == 1) return stored;
+    if (transform.color == kTransformNone || channel % 2 == 1) return stored;
     const Sample green = at[0], red = Sample(at[kPlaneSize] + green - middle);
     if (channel == 0) return red;
-    return Sample(stored + (transform == kSubtractGreen ? green : (uint32_t(red) + green) / 2) - middle);
+    return Sample(stored + (transform.color == kSubtractGreen ? green : (uint32_t(red) + green) / 2) - middle);
   }
 };
 
@@ -142,10 +149,11 @@ L3_DEVICE void write_pixels(const Tile &tile, const Pixels &pixels, uint32_t thr
 template <typename Sample>
 L3_DEVICE void write_part(const Tile &tile, const FastTile &fast, const Sample *planes, uint32_t thread) {
   const uint32_t channels = tile.image.channels;
+  const Transform transform = tile.image.profile == L3_PROFILE_FAST ? fast.transform : Transform{kTransformNone, 1};
   if (tile.image.profile == L3_PROFILE_RAW)
     write_pixels<Sample>(tile, StoredPixels<Sample>{reinterpret_cast<const Sample *>(tile.stream), channels, tile.shape.width}, thread);
   else
-    write_pixels<Sample>(tile, PlanePixels<Sample>{planes, channels, tile.image.profile == L3_PROFILE_FAST ? fast.transform : 0u}, thread);
+    write_pixels<Sample>(tile, PlanePixels<Sample>{planes, channels, transform}, thread);
 }
 
 }  // namespace l3::general

@@ -1,5 +1,5 @@
 // The arena: its limits, also as the system counts them, and that blocks never overlap.
-#include "loader/arena.h"
+#include "arena.h"
 
 #include <algorithm>
 #include <atomic>

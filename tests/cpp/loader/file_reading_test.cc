@@ -1,5 +1,5 @@
 // Reading of files: their bytes, what is wrong with them, and what file systems and signals do to reads.
-#include "loader/file_reading.h"
+#include "file_reading.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "loader/arena.h"
+#include "arena.h"
 #include "temporary_folder.h"
 #include "testing.h"
 
@@ -69,6 +69,9 @@ extern "C" int open(const char *path, int flags, ...) {
   if (simulated && simulated->refuses_direct_open && (flags & O_DIRECT)) return fail_with(EINVAL);
   return int(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
 }
+
+// What open becomes with _FORTIFY_SOURCE.
+extern "C" int __open_2(const char *path, int flags) { return open(path, flags); }
 
 extern "C" ssize_t pread(int descriptor, void *data, size_t size, off_t offset) {
   if (simulated) {

@@ -291,10 +291,12 @@ def _undo_paper_prediction(residuals: np.ndarray, bits: int) -> np.ndarray:
 
 def _decode_fast_tile(stream: bytes, h: int, w: int, header: Header) -> np.ndarray:
     reader = _Reader(stream)
-    transform = reader.number(1, "transform")
+    byte = reader.number(1, "transform")
+    transform, scale = byte & 15, byte >> 4
     _require(transform <= 2, "corrupt", f"colour transform {transform}")
     enough = transform == 0 or header.channels >= 3
     _require(enough, "corrupt", f"colour transform {transform} of {header.channels} channels")
+    _require(scale == 0 or header.bits == 16, "corrupt", f"scale {scale} of 8-bit samples")
     heads = [
         (reader.number(1, "mode"), reader.number(header.sample_bytes, "first sample"), reader.number(2, "body size"))
         for _ in range(header.channels)
@@ -309,7 +311,8 @@ def _decode_fast_tile(stream: bytes, h: int, w: int, header: Header) -> np.ndarr
             planes.append(decode_body(_Reader(body), mode, first, h, w, header.bits))
         except OracleError as error:
             raise OracleError(error.status, f"coded channel {i}: {error.reason}") from None
-    return np.stack(_undo_colour_transform(planes, transform, header.bits), axis=2)
+    samples = np.stack(_undo_colour_transform(planes, transform, header.bits), axis=2)
+    return samples * (257 if scale == 15 else 2**scale) % 2**header.bits
 
 
 def _undo_colour_transform(planes: list[np.ndarray], transform: int, bits: int) -> list[np.ndarray]:

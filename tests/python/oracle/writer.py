@@ -231,7 +231,7 @@ class Channel:
     size: int | None = None
 
 
-def fast_stream(channels: Sequence[Channel], bits: int, transform: int = 0) -> bytes:
+def fast_stream(channels: Sequence[Channel], bits: int, transform: int = 0, scale: int = 0) -> bytes:
     """Join coded channels (in the order of the stream) to a `fast` stream."""
     heads = b"".join(
         bytes([channel.mode])
@@ -239,11 +239,28 @@ def fast_stream(channels: Sequence[Channel], bits: int, transform: int = 0) -> b
         + _or(channel.size, len(channel.body)).to_bytes(2, "little")
         for channel in channels
     )
-    return padded(bytes([transform]) + heads + b"".join(channel.body for channel in channels))
+    return padded(bytes([transform | scale << 4]) + heads + b"".join(channel.body for channel in channels))
+
+
+def scales_of(tile: np.ndarray) -> list[int]:
+    """Return the scales that a tile can be coded with."""
+    if tile.dtype.itemsize == 1:
+        return [0]
+    return [*(shift for shift in range(15) if not (tile % 2**shift).any()), 15]
+
+
+def unscaled(tile: np.ndarray, scale: int, rng: np.random.Generator | None = None) -> np.ndarray:
+    """Return samples that `scale` turns into those of a tile; with `rng` the bits that a shift drops are random."""
+    if scale == 0:
+        return tile
+    if scale == 15:
+        return tile * np.uint16(65281)  # 257 * 65281 is 1 modulo 2^16
+    dropped = 0 if rng is None else rng.integers(2**scale, size=tile.shape) << (16 - scale)
+    return (tile >> scale | dropped).astype(tile.dtype)
 
 
 def coded_planes(tile: np.ndarray, transform: int) -> list[np.ndarray]:
-    """Return the planes of a tile of shape (h, w, C) as they are coded: transformed, in the order of the stream."""
+    """Return the planes of an unscaled tile of shape (h, w, C) as coded: transformed, in the order of the stream."""
     planes = [tile[:, :, channel].astype(np.int64) for channel in range(tile.shape[2])]
     if len(planes) < 3:
         return planes
@@ -432,13 +449,13 @@ def label_map_channel(
     return Channel(LABEL_MAP, int(plane[0, 0]), label_map_body(plane, bits, extra_values, rng))
 
 
-def fast_file(image: np.ndarray, transform: int = 0, code_channel=residual_channel, **fields) -> L3File:
+def fast_file(image: np.ndarray, transform: int = 0, scale: int = 0, code_channel=residual_channel, **fields) -> L3File:
     """Describe `image` with profile `fast`, each coded plane through `code_channel(plane, bits)`."""
     bits = 8 * image.dtype.itemsize
-    streams = [
-        fast_stream([code_channel(plane, bits) for plane in coded_planes(tile, transform)], bits, transform)
-        for tile in tiles_of(image)
-    ]
+    streams = []
+    for tile in tiles_of(image):
+        channels = [code_channel(plane, bits) for plane in coded_planes(unscaled(tile, scale), transform)]
+        streams.append(fast_stream(channels, bits, transform, scale))
     return file_of_streams(image, FAST, streams, **fields)
 
 
@@ -471,8 +488,9 @@ def random_file(image: np.ndarray, rng: np.random.Generator, profile: int | None
     streams = []
     for tile in tiles_of(image):
         transform = int(rng.integers(3)) if tile.shape[2] >= 3 else 0
-        channels = [random_channel(plane, bits, rng) for plane in coded_planes(tile, transform)]
-        streams.append(fast_stream(channels, bits, transform))
+        scale = int(rng.choice(scales_of(tile)))
+        channels = [random_channel(plane, bits, rng) for plane in coded_planes(unscaled(tile, scale, rng), transform)]
+        streams.append(fast_stream(channels, bits, transform, scale))
     return file_of_streams(image, FAST, streams, **fields)
 
 
