@@ -109,6 +109,7 @@ The outputs are the image files, the files of the `companions`, if any, and the 
 the memory of what the pipeline holds, and of what is read ahead, comes on top of `cache_size`.)code")
     .NumInput(0)
     .NumOutput(2)
+    .AdditionalOutputsFn(dali_l3::CompanionOutputs)
     .AddOptionalArg("cache_size", R"code(Bytes of memory for what is kept from epoch to epoch.)code", int64_t{0})
     .AddOptionalArg("policy", R"code(What is kept:
 

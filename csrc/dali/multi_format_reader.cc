@@ -77,6 +77,7 @@ pipeline without being copied.
 The outputs are the image files, the files of the `companions`, if any, and the labels.)code")
     .NumInput(0)
     .NumOutput(2)
+    .AdditionalOutputsFn(dali_l3::CompanionOutputs)
     .AddOptionalArg<std::string>("mix", R"code(``"dataset"``: every batch holds the formats in the proportions that they have in the shard.
 
 The number of files of each format in a batch is the floor or the ceiling of its share, and all formats end the epoch together. Formats,

@@ -1,6 +1,7 @@
 #include "reader.h"
 
 #include <charconv>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -41,6 +42,12 @@ std::vector<loader::FileFormat> FormatsOf(const loader::Catalogue &catalogue) {
   return formats;
 }
 
+int CompanionOutputs(const dali::OpSpec &spec) {
+  std::vector<std::string> companions;
+  spec.TryGetRepeatedArgument(companions, "companions");
+  return static_cast<int>(companions.size());
+}
+
 Reader::Reader(const dali::OpSpec &spec) : Operator(spec), checkpointing_(spec.GetArgument<bool>("checkpointing")) {
   if (spec.GetArgument<bool>("skip_cached_images"))
     throw std::invalid_argument("skip_cached_images is not supported: this reader does not know of the decoder's cache");
@@ -78,6 +85,8 @@ loader::EngineOptions Reader::MakeEngineOptions() const {
   const bool has_substitute = spec_.TryGetArgument(options.substitute, "substitute");
   if (has_substitute != (options.on_error == loader::OnError::substitute))
     throw std::invalid_argument(R"(on_error="substitute" needs the argument substitute, a path, which is of no use otherwise)");
+  if (has_substitute && !MakeCatalogueOptions().companions.empty())
+    throw std::invalid_argument(R"(on_error="substitute" cannot be used with companions: the substitute has none. Use "skip")");
   return options;
 }
 
@@ -168,14 +177,12 @@ std::string Reader::Statistics() const { return loader::to_json(engine().statist
 // DALI's macros paste the schema's name into identifiers and expect to be used inside its namespace.
 namespace dali {
 
-// The arguments that both readers have beyond those of readers.file.
+// The arguments that both readers have beyond those of readers.file. They inherit these and the outputs' types, not their number.
 DALI_SCHEMA(dali_l3__ReaderBase)
     .DocStr("Arguments of the readers of dali_l3.")
     .AddParent("readers__File")
-    .AdditionalOutputsFn([](const OpSpec &spec) {
-      std::vector<std::string> companions;
-      spec.TryGetRepeatedArgument(companions, "companions");
-      return static_cast<int>(companions.size());
+    .OutputDType(1, [](const OpSpec &spec) -> std::optional<DALIDataType> {
+      return dali_l3::CompanionOutputs(spec) > 0 ? DALI_UINT8 : DALI_INT32;
     })
     .AddOptionalArg("file_filters", R"code(A list of glob strings to filter the files in the class folders of `file_root`.
 

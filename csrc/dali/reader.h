@@ -15,6 +15,9 @@ namespace dali_l3 {
 // The format of every entry.
 std::vector<loader::FileFormat> FormatsOf(const loader::Catalogue &catalogue);
 
+// The outputs that a reader has for companions.
+int CompanionOutputs(const dali::OpSpec &spec);
+
 // An operator without inputs that outputs the files of the engine's batches, without copying them: the image, its companions, the label.
 //
 // The engine reads ahead by itself, so that DALI's class for readers, with a thread of its own, is not needed.

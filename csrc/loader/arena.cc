@@ -1,3 +1,5 @@
+// Holes in reserved address space, and which of them are resident.
+
 #include "arena.h"
 
 #include <sys/mman.h>

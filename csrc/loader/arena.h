@@ -26,7 +26,7 @@ class Arena {
   /** More than there is of anything. */
   static constexpr size_t kUnlimited = size_t{1} << 62;
 
-  /** Memory for blocks of at most `budget` bytes in all, of which at most `max_idle` stay resident while no block uses them.
+  /** Blocks use at most `budget` bytes in all. Of memory that none uses, at most `max_idle` bytes stay resident.
    *
    * Address space is reserved as it is needed, memory becomes resident as blocks are written.
    */

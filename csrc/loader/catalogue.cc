@@ -34,9 +34,10 @@ void check_arguments(const CatalogueOptions &options) {
   require(options.file_root || options.file_list || options.files, "One of the arguments file_root, file_list and files is needed");
   require(!(options.file_list && options.files), "The arguments file_list and files exclude each other");
   require(!options.labels || options.files, "The argument labels needs the argument files");
+  require(options.files || options.file_list || !options.file_filters.empty(), "The argument file_filters is an empty list");
   if (options.labels && options.labels->size() != options.files->size())
-    throw std::runtime_error("There are " + std::to_string(options.labels->size()) + " labels for " + std::to_string(options.files->size()) +
-                             " files");
+    throw std::runtime_error("There are " + std::to_string(options.labels->size()) + " labels for " +
+                             std::to_string(options.files->size()) + " files");
 }
 
 std::string root_of(const CatalogueOptions &options) {
@@ -169,6 +170,8 @@ std::vector<std::string> look_at_all(const CatalogueOptions &options, Catalogue 
   return problems;
 }
 
+std::string nothing_found(const std::string &root) { return "No files found" + (root.empty() ? "" : " in " + root); }
+
 // Leaves out the entries that something is wrong with, or throws.
 void remove_bad(const CatalogueOptions &options, const std::vector<std::string> &problems, Catalogue &catalogue) {
   std::vector<std::string> bad;
@@ -183,6 +186,7 @@ void remove_bad(const CatalogueOptions &options, const std::vector<std::string> 
   if (bad.empty()) return;
   const std::string text = std::to_string(bad.size()) + " of " + std::to_string(problems.size()) + " samples have bad files:" + shown(bad);
   if (options.on_error == OnError::raise) throw std::runtime_error(text);
+  if (catalogue.entries.empty()) throw std::runtime_error(nothing_found(catalogue.root) + " that can be used: " + text);
   catalogue.problems.push_back(text + "\nThey are left out");
 }
 
@@ -201,7 +205,7 @@ Catalogue list_dataset(const CatalogueOptions &options) {
   add_companions(options, catalogue);
   if (options.sniff || options.sizes || options.check_headers || !options.companions.empty())
     remove_bad(options, look_at_all(options, catalogue), catalogue);
-  if (catalogue.entries.empty()) throw std::runtime_error("No files found" + (catalogue.root.empty() ? "" : " in " + catalogue.root));
+  if (catalogue.entries.empty()) throw std::runtime_error(nothing_found(catalogue.root));
   return catalogue;
 }
 

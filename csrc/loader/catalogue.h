@@ -53,7 +53,7 @@ struct CatalogueOptions {
 struct Catalogue {
   std::string root;
   std::vector<Entry> entries;
-  std::vector<std::string> problems;  ///< what was left out, and what is odd about the dataset, a line each
+  std::vector<std::string> problems;  ///< what is odd about the dataset, a line each, and last all that was left out
 };
 
 /**
@@ -61,8 +61,8 @@ struct Catalogue {
  *
  * With OnError::skip and OnError::substitute entries with bad files or missing companions are left out.
  *
- * @throws std::runtime_error if the options contradict each other, there are no files, or, with OnError::raise, files are bad: it names the
- * first of them
+ * @throws std::runtime_error if the options contradict each other, there are no files, or files are bad, either any with OnError::raise or
+ * all: it names the first of them
  */
 Catalogue list_dataset(const CatalogueOptions &options);
 

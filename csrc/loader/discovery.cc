@@ -38,7 +38,8 @@ std::vector<Item> list(const std::string &path) {
 
 bool matches(const std::string &name, const std::vector<std::string> &patterns, bool case_sensitive) {
   const int flags = case_sensitive ? 0 : FNM_CASEFOLD;
-  return std::any_of(patterns.begin(), patterns.end(), [&](const auto &pattern) { return fnmatch(pattern.c_str(), name.c_str(), flags) == 0; });
+  const auto matched = [&](const std::string &pattern) { return fnmatch(pattern.c_str(), name.c_str(), flags) == 0; };
+  return std::any_of(patterns.begin(), patterns.end(), matched);
 }
 
 bool is_folder(const Item &item, const std::string &path) {
@@ -50,14 +51,17 @@ bool is_folder(const Item &item, const std::string &path) {
   return S_ISDIR(status.st_mode);
 }
 
-// Whether something in a class folder is a file. A link to nothing counts as one.
+// Whether something in a class folder is a file. A link to nothing counts as one, a link to a folder does not.
 bool is_file(const Item &item, const std::string &path, Discovery &found) {
   if (item.type == DT_REG) return true;
   if (item.type != DT_LNK && item.type != DT_UNKNOWN) return false;
   struct stat status;
-  if (stat(path.c_str(), &status) == 0) return S_ISREG(status.st_mode);
-  found.oddities.push_back(path + " is a link to nothing");
-  return true;
+  if (stat(path.c_str(), &status) != 0) {
+    found.oddities.push_back(path + " is a link to nothing");
+    return true;
+  }
+  if (item.type == DT_LNK && S_ISDIR(status.st_mode)) found.oddities.push_back(path + " is a link to a folder, and passed over");
+  return S_ISREG(status.st_mode);
 }
 
 }  // namespace

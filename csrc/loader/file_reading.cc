@@ -1,3 +1,5 @@
+// Reading whole files with pread.
+
 #include "file_reading.h"
 
 #include <fcntl.h>
@@ -16,7 +18,8 @@ namespace {
 
 [[noreturn]] void fail(const std::string &path, const std::string &problem) { throw std::runtime_error(path + ": " + problem); }
 
-[[noreturn]] void fail_with_errno(const std::string &path) { throw std::system_error(errno, std::generic_category(), path); }
+// Not std::system_error, to whose message DALI adds the same words again for each time that it passes the error on.
+[[noreturn]] void fail_with_errno(const std::string &path) { fail(path, std::generic_category().message(errno)); }
 
 // A regular file, open for reading.
 class OpenFile {

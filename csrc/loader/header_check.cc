@@ -31,9 +31,11 @@ void check_png(const ReadAt &read) {
 // Walks over the segments up to the start of the scan, which is where the pixels begin.
 void check_jpeg(const ReadAt &read) {
   constexpr uint8_t kFill = 0xff, kStandalone = 0x01, kFirstRestart = 0xd0, kStartOfImage = 0xd8, kEndOfImage = 0xd9, kStartOfScan = 0xda;
+  constexpr int kMaxMarkers = 1 << 16;  // so that files of nothing but fill bytes do not hold anybody up
   constexpr uint8_t kHuffmanTable = 0xc4, kExtension = 0xc8, kArithmetic = 0xcc;
   bool has_frame = false;
-  for (uint64_t offset = 2;;) {
+  uint64_t offset = 2;
+  for (int i = 0; i < kMaxMarkers; i++) {
     uint8_t segment[4];  // marker, length
     if (read(offset, segment) < sizeof segment) fail("the file ends within the JPEG header");
     const uint8_t marker = segment[1];
@@ -57,6 +59,7 @@ void check_jpeg(const ReadAt &read) {
       offset += 2 + length;
     }
   }
+  fail("the JPEG header does not come to an end");
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace dali_l3::loader {
 using ReadAt = std::function<size_t(uint64_t offset, std::span<uint8_t> bytes)>;
 
 /**
- * Checks that an L3, PNG or JPEG file holds all that a decoder needs before the pixels, and an L3 file as many bytes as its header announces.
- * Other formats pass.
+ * Checks that an L3, PNG or JPEG file holds all that a decoder needs before the pixels, and an L3 file as many bytes as its header
+ * announces. Other formats pass.
  *
  * @throws std::runtime_error with what is wrong, without the file's name
  */

@@ -25,9 +25,8 @@ void deal(Queue &queue, int64_t count, bool hit, std::vector<PlannedSample> &sam
 LiquidPlan::LiquidPlan(const LiquidPlanOptions &options, std::vector<FormatGroup> groups, std::span<const uint64_t> bytes)
     : options_(options), groups_(std::move(groups)), bytes_(bytes.begin(), bytes.end()), held_(groups_.size()), kept_(bytes.size()) {
   for (const FormatGroup &group : groups_) size_ += static_cast<int64_t>(group.entries.size());
-  const int64_t ratio = find_ratio();
-  first_epochs_fit(ratio);  // for peak_bytes_
-  restart(ratio);
+  first_epochs_fit(find_ratio());  // for held_ and peak_bytes_
+  restart(least_ratio());
 }
 
 int64_t LiquidPlan::find_ratio() {
@@ -38,6 +37,16 @@ int64_t LiquidPlan::find_ratio() {
     (first_epochs_fit(middle) ? fits : too_much) = middle;
   }
   return fits;
+}
+
+// The least ratio with which as many samples of each format are held: 0 if none are.
+int64_t LiquidPlan::least_ratio() const {
+  int64_t ratio = 0;
+  for (size_t i = 0; i < groups_.size(); i++) {
+    const auto size = static_cast<int64_t>(groups_[i].entries.size());
+    ratio = std::max(ratio, (held_[i] * size_ + size - 1) / size);
+  }
+  return ratio;
 }
 
 bool LiquidPlan::first_epochs_fit(int64_t ratio) {

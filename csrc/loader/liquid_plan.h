@@ -25,9 +25,10 @@ struct LiquidPlanOptions {
  * or the ceiling of each format's share, of its hits and of its misses, and keeps as many samples of a format as it has hits of it (in the
  * first epoch: as it would have), chosen at random among all samples of the format in the batch. The samples of a batch are shuffled.
  *
- * A kept sample takes memory from the batch that reads it until the end of the batch that hits it without keeping it again. h is the
- * largest ratio, found by bisection, with which the first three epochs stay within the limit. Where a later epoch would pass it, the batch
- * keeps more of its hits and fewer of its misses, so the limit holds for ever.
+ * A kept sample takes memory from the batch that reads it until the end of the batch that hits it without keeping it again. The largest
+ * ratio with which the first three epochs stay within the limit, found by bisection, says how many samples of each format are held; h is
+ * the least ratio with which these are as many. Where a later epoch would pass the limit, the batch keeps more of its hits and fewer of its
+ * misses, so the limit holds for ever.
  */
 class LiquidPlan final : public EpochPlan {
  public:
@@ -49,6 +50,7 @@ class LiquidPlan final : public EpochPlan {
 
  private:
   int64_t find_ratio();
+  int64_t least_ratio() const;
   bool first_epochs_fit(int64_t ratio);
   void restart(int64_t ratio);
   bool plan_next(std::vector<PlannedSample> &samples, bool may_repair);

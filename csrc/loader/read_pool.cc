@@ -1,3 +1,5 @@
+// A queue of jobs and the threads that run them.
+
 #include "read_pool.h"
 
 #include <stdexcept>

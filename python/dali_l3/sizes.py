@@ -23,7 +23,8 @@ def parse_size(size: int | str) -> int:
         units = {unit.lower(): factor for unit, factor in _UNITS.items()}
         if not match or match[2].lower() not in units:
             raise ValueError(f"{size!r} is not a size: write a number of bytes, or one with a unit, such as '60GiB'")
-        return round(float(match[1]) * units[match[2].lower()])
+        number = float(match[1]) if "." in match[1] else int(match[1])  # a float would round large ones
+        return round(number * units[match[2].lower()])
     if isinstance(size, bool) or not isinstance(size, int):
         raise TypeError(f"a size is a number of bytes or a string such as '60GiB', not {type(size).__name__}")
     if size < 0:

@@ -33,14 +33,14 @@ def reader_stats(pipeline: Any, name: str) -> dict[str, Any]:
         ValueError: The pipeline has no reader of that name, or it is not one of this package.
     """
     _plugin.load()
-    statistics = ctypes.CDLL(str(_plugin.PLUGIN)).dali_l3_reader_statistics
-    statistics.restype = ctypes.c_char_p
-    statistics()  # forgets who was asked before
+    library = ctypes.CDLL(str(_plugin.PLUGIN))
+    library.dali_l3_reader_statistics.restype = ctypes.c_char_p
+    library.dali_l3_forget_reader()
     try:
         pipeline.reader_meta(name)
     except RuntimeError as error:
         raise ValueError(f"the pipeline has no reader {name!r}") from error
-    text = statistics()
+    text = library.dali_l3_reader_statistics()
     if text is None:
         raise ValueError(f"{name!r} is not a reader of dali_l3")
     return json.loads(text)

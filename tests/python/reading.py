@@ -9,25 +9,27 @@ from pathlib import Path
 import numpy as np
 from nvidia.dali import Pipeline, fn
 
-# Enough for a reader, which looks at signatures only.
-SIGNATURES = {
-    "l3": b"\x89L3I\r\n\x1a\n",
-    "png": b"\x89PNG\r\n\x1a\n",
-    "jpg": b"\xff\xd8\xff\xe0",
+import dali_l3
+
+# Enough for a reader, which looks at headers only.
+HEADERS = {
+    "l3": dali_l3.encode(np.zeros((1, 1), np.uint8)),
+    "png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+    "jpg": b"\xff\xd8\xff\xc0\0\2\xff\xda\0\2",
     "bmp": b"BM",
-    "webp": b"RIFF\x24\x00\x00\x00WEBPVP8L",
+    "webp": b"RIFF\x24\0\0\0WEBPVP8L",
 }
 
 
 def write_dataset(root: Path, counts: dict[str, int], classes: int = 3, size: int = 300) -> list[Path]:
-    """Writes files with a format's signature and a content of their own, dealt to class folders; returns their paths."""
+    """Writes files with a format's header and a content of their own, dealt to class folders; returns their paths."""
     generator = np.random.default_rng(0)
     names = [f"{i:04d}.{extension}" for extension, count in counts.items() for i in range(count)]
     paths = [root / f"class{i % classes}" / name for i, name in enumerate(generator.permutation(names))]
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
         content = generator.integers(0, 256, generator.integers(size // 2, size), np.uint8).tobytes()
-        path.write_bytes(SIGNATURES[path.suffix[1:]] + content)
+        path.write_bytes(HEADERS[path.suffix[1:]] + content)
     return sorted(paths)
 
 
@@ -65,12 +67,17 @@ class Reading:
     def batch(self) -> list[Delivered]:
         *files, labels = self.pipeline.run()
         return [
-            Delivered(files[0][i].source_info(), int(np.array(labels[i])[0]), tuple(np.array(f[i]).tobytes() for f in files))
+            Delivered(
+                files[0][i].source_info(), int(np.array(labels[i])[0]), tuple(np.array(f[i]).tobytes() for f in files)
+            )
             for i in range(len(labels))
         ]
 
     def batches(self, count: int) -> list[list[Delivered]]:
         return [self.batch() for _ in range(count)]
+
+    def statistics(self) -> dict:
+        return dali_l3.reader_stats(self.pipeline, "reader")
 
 
 def read(reader, batches: int, **arguments) -> list[Delivered]:

@@ -66,6 +66,39 @@ def test_train_pipeline(photos, tmp_path, plugin):
     assert "2 batches of (3, 64, 64) images" in output
 
 
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch", reason="the example trains with PyTorch")
+
+
+def check_training(output):
+    """Four epochs of all 96 images, in which the model learns to tell the four classes better than by chance."""
+    epochs = re.findall(r"^epoch \d: (\d+) images, loss ([\d.]+), accuracy ([\d.]+)$", output, re.MULTILINE)
+    assert [images for images, _, _ in epochs] == ["96"] * 4, output
+    losses = [float(loss) for _, loss, _ in epochs]
+    assert losses[-1] < 0.9 * losses[0], output
+    assert float(epochs[-1][2]) > 0.4, output
+
+
+def test_train_torch(tmp_path, plugin, torch):
+    check_training(run(EXAMPLES / "train_torch.py", tmp_path / "photos", "--make", "--cache-size", "200KiB"))
+
+
+def test_train_torch_differs_in_one_line_from_dalis_reader(tmp_path, plugin, torch):
+    lines = (EXAMPLES / "train_torch.py").read_text().splitlines()
+    [comment] = [i for i, line in enumerate(lines) if "# Before: " in line]
+    assert "readers.liquid" in lines[comment + 1]
+    lines[comment + 1] = lines[comment].replace("# Before: ", "")
+    script = tmp_path / "before.py"
+    script.write_text("\n".join(lines))
+    check_training(run(script, tmp_path / "photos", "--make"))
+
+
+def test_train_torch_in_two_processes(tmp_path, plugin, torch):
+    torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2)
+    check_training(run(*torchrun, EXAMPLES / "train_torch.py", tmp_path / "photos", "--make", "--cache-size", "100KiB"))
+
+
 def test_demo(tmp_path, plugin):
     output = run(EXAMPLES / "demo.py", "--out", tmp_path, "--height", 72, "--width", 128, "--seconds", 0.02)
     assert "All 16 L3 files decode to exactly the pixels" in output
@@ -127,6 +160,11 @@ def test_datasets_are_what_they_say(datasets):
     assert deep.shape == (150, 225)
     assert len(np.unique(deep)) > 2000  # the photograph has 256
     assert datasets.gray12(photo).max() < 4096
+    assert np.array_equal(datasets.gray12_shifted(photo), datasets.gray12(photo) * 16)
+    repeated = datasets.gray8_repeated(photo)
+    assert repeated.dtype == np.uint16
+    assert repeated.shape == photo.shape[:2]
+    assert np.array_equal(repeated >> 8, repeated & 255)
     assert datasets.rgb16(photo).shape == (150, 225, 3)
     for make, labels in ((datasets.labels_of_pixels, 8), (datasets.labels_of_superpixels, 12)):
         image = make(photo)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dali_l3 import _plugin
-from dali_l3.fn import decoders
+from dali_l3.fn import decoders, readers
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
@@ -77,20 +77,35 @@ class TestOrderOfImports:
         )
         run_python("import program")
 
-    def test_the_wrappers_stub_has_the_arguments_of_the_operator(self, run_python):
-        stub = Path(decoders.__file__).with_suffix(".pyi").read_text()
-        (signature,) = (node.args for node in ast.parse(stub).body if isinstance(node, ast.FunctionDef))
-        program = """
+    @pytest.mark.parametrize(
+        ("module", "name", "schema", "left_out"),
+        [
+            (decoders, "l3", "decoders__L3", {"crop_d", "crop_pos_z", "seed"}),  # for volumes; without effect
+            (readers, "multi_format", "readers__MultiFormat", set()),
+            (readers, "liquid", "readers__Liquid", set()),
+        ],
+    )
+    def test_the_wrappers_stub_has_the_arguments_of_the_operator(self, module, name, schema, left_out, run_python):
+        stub = ast.parse(Path(module.__file__).with_suffix(".pyi").read_text())
+        functions = {node.name: node.args for node in stub.body if isinstance(node, ast.FunctionDef)}
+        program = f"""
             import dali_l3, nvidia.dali.backend as backend, nvidia.dali.fn
-            schema = backend.GetSchema("decoders__L3")
+            schema = backend.GetSchema({schema!r})
             names = [name for name in schema.GetArgumentNames() if not schema.IsDeprecatedArg(name)]
             print(schema.MaxNumInput(), *names)
         """
         inputs, *arguments = run_python(textwrap.dedent(program)).split()
-        assert len(signature.posonlyargs) == int(inputs)
-        stubbed = {argument.arg for argument in signature.kwonlyargs} - {"device", "name"}
-        volumetric, internal = {"crop_d", "crop_pos_z"}, {"seed"}
-        assert stubbed == {name for name in arguments if not name.startswith("_")} - volumetric - internal
+        assert len(functions[name].posonlyargs) == int(inputs)
+        stubbed = {argument.arg for argument in functions[name].kwonlyargs} - {"device", "name"}
+        assert stubbed == {argument for argument in arguments if not argument.startswith("_")} - left_out
+
+    @pytest.mark.parametrize("module", [decoders, readers])
+    def test_the_stubs_have_all_wrappers(self, module):
+        def functions(suffix):
+            tree = ast.parse(Path(module.__file__).with_suffix(suffix).read_text())
+            return [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+
+        assert functions(".pyi") == functions(".py")
 
     def test_dali_is_not_imported(self, run_python):
         program = """

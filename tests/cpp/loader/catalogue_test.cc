@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -18,6 +19,9 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::string kPng = "\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR12345678901234567"s;
+// Encoded by the package: an image of one black pixel.
+const std::string kL3 = "\x89L3I\r\n\x1a\n\1\0\x30\0\1\0\0\0\1\0\0\0\1\x08\0\1\6\6\0\0\0\0\0\0\4\0\0\0y\x83\n\xf7\0\0\0\0Y\xb6j~"s +
+                        std::string(4, '\0') + "\4"s + std::string(23, '\0');
 const std::string kJpeg = "\xff\xd8\xff\xe0\0\4ab\xff\xff\xc0\0\3c\xff\xda\0\3dpixels"s;
 
 class Dataset {
@@ -77,6 +81,7 @@ TEST(formats_are_told_by_signature) {
       {"\xff\x4f\xff\x51"s, FileFormat::jpeg2000},
       {"GIF89a"s, FileFormat::gif},
       {""s, FileFormat::unknown},
+      {"RIFF"s, FileFormat::unknown},
       {"RIFF1234WAVE"s, FileFormat::unknown},
       {"RIFF1234WEB"s, FileFormat::unknown},
       {"P8\n"s, FileFormat::unknown},
@@ -92,7 +97,8 @@ TEST(formats_are_told_by_signature) {
 
 TEST(class_folders_and_files_are_sorted_by_their_bytes) {
   Dataset dataset;
-  dataset.write("b/2.png").write("b/10.png").write("a/x.PNG").write("a/notes.txt").write("Z/1.png").write("a/nested/y.png").write("top.png");
+  dataset.write("b/2.png").write("b/10.png").write("a/x.PNG").write("a/notes.txt").write("Z/1.png").write("a/nested/y.png");
+  dataset.write("top.png");
   CHECK_EQUAL(dataset.listed(), "Z/1.png 0; a/x.PNG 1; b/10.png 2; b/2.png 2; ");
   dataset.options.case_sensitive_filter = true;
   CHECK_EQUAL(dataset.listed(), "Z/1.png 0; b/10.png 2; b/2.png 2; ");
@@ -102,15 +108,18 @@ TEST(class_folders_and_files_are_sorted_by_their_bytes) {
 
 TEST(what_is_odd_is_reported_and_refused_when_strict) {
   Dataset dataset;
-  dataset.write(".hidden/1.png").write("a/1.png").write("b/notes.txt").write("c/1.png").link("c/2.png", "nowhere");
+  dataset.write(".hidden/1.png").write("a/1.png").write("b/notes.txt").write("c/1.png").link("c/2.png", "nowhere").link("c/3.png", "../a");
   CHECK_EQUAL(dataset.listed(), ".hidden/1.png 0; a/1.png 1; c/1.png 3; c/2.png 3; ");
   const auto problems = list_dataset(dataset.options).problems;
-  CHECK_EQUAL(problems.size(), size_t{3});
+  CHECK_EQUAL(problems.size(), size_t{4});
   CHECK(contains(problems[0], dataset.path(".hidden") + " is hidden"));
   CHECK(contains(problems[1], dataset.path("b") + " holds no"));
   CHECK(contains(problems[2], dataset.path("c/2.png") + " is a link to nothing"));
+  CHECK(contains(problems[3], dataset.path("c/3.png") + " is a link to a folder"));
   dataset.options.strict = true;
   for (const std::string &problem : problems) CHECK(contains(dataset.error(), problem));
+  dataset.options.files = {"a/1.png", "c/1.png", "a/1.png"};
+  CHECK(contains(dataset.error(), dataset.path("a/1.png") + " is listed twice"));
 }
 
 TEST(a_root_that_cannot_be_listed_is_named) {
@@ -136,6 +145,8 @@ TEST(file_lists_name_all_bad_lines) {
     CHECK(contains(error, line));
   CHECK(contains(error, "6 lines"));
   CHECK(!contains(error, "line 1:") && !contains(error, "line 6:"));
+  dataset.options.file_list = dataset.path(".");
+  CHECK(contains(dataset.error(), "cannot be read: Is a directory"));
 }
 
 TEST(files_are_labelled_by_their_position_unless_labels_are_given) {
@@ -154,6 +165,8 @@ TEST(arguments_that_exclude_each_other_are_refused) {
   dataset.options.labels = {1};
   CHECK(contains(dataset.error(), "labels"));
   dataset.options.labels.reset();
+  dataset.options.file_filters.clear();
+  CHECK(contains(dataset.error(), "file_filters"));
   dataset.options.file_root.reset();
   CHECK(contains(dataset.error(), "file_root"));
   dataset.options.files = {"x"};
@@ -179,6 +192,29 @@ TEST(bad_files_are_named_or_left_out) {
   CHECK(contains(catalogue.problems.back(), dataset.path("a/2.png: empty")));
 }
 
+TEST(many_bad_files_are_counted_and_the_first_named) {
+  Dataset dataset;
+  dataset.write("good.png").write("bad.png", "text");
+  std::vector<std::string> &files = dataset.options.files.emplace(5000, "good.png");
+  for (size_t i = 0; i < files.size(); i += 50) files[i] = "bad.png";
+  dataset.options.sniff = true;
+  const std::string error = dataset.error();
+  CHECK(contains(error, "100 of 5000 samples"));
+  CHECK_EQUAL(std::count(error.begin(), error.end(), '\n'), 21);  // twenty files and an ellipsis
+  dataset.options.on_error = OnError::skip;
+  const Catalogue catalogue = list_dataset(dataset.options);
+  CHECK_EQUAL(catalogue.entries.size(), size_t{4900});
+  for (const Entry &entry : catalogue.entries) CHECK_EQUAL(format_name(entry.format), "PNG"s);
+}
+
+TEST(nothing_but_bad_files_is_an_error) {
+  Dataset dataset;
+  dataset.write("a/1.png", "").write("a/2.png", "text");
+  dataset.options.sniff = true;
+  dataset.options.on_error = OnError::skip;
+  CHECK(contains(dataset.error(), "No files found in " + *dataset.options.file_root + " that can be used: 2 of 2 samples"));
+}
+
 TEST(a_pipe_is_not_waited_for) {
   Dataset dataset;
   dataset.write("a/1.png");
@@ -190,10 +226,12 @@ TEST(a_pipe_is_not_waited_for) {
 }
 
 TEST(headers_that_are_cut_off_are_bad) {
-  for (const std::string &whole : {kPng, kJpeg}) {
+  const std::string filled_jpeg = kJpeg.substr(0, 2) + "\xff\xff"s + kJpeg.substr(2);
+  const std::pair<std::string, size_t> files[] = {
+      {kL3, kL3.size()}, {kPng, kPng.size()}, {kJpeg, kJpeg.find("pixels")}, {filled_jpeg, filled_jpeg.find("pixels")}};
+  for (const auto &[whole, header_size] : files) {
     Dataset dataset;
     dataset.options.check_headers = true;
-    const size_t header_size = whole == kPng ? whole.size() : whole.find("pixels");
     for (size_t size = 8; size <= whole.size(); size++) {
       const testing::Context context("%zu of %zu bytes", size, whole.size());
       dataset.write("a/1.png", whole.substr(0, size));
@@ -205,6 +243,28 @@ TEST(headers_that_are_cut_off_are_bad) {
       }
       CHECK_EQUAL(good, size >= header_size);
     }
+  }
+}
+
+TEST(headers_that_make_no_sense_are_bad) {
+  const std::string start = "\xff\xd8"s, frame = "\xff\xc0\0\3c"s, tables = "\xff\xc4\0\3c"s, scan = "\xff\xda\0\3d"s;
+  const std::pair<std::string, const char *> headers[] = {
+      {"\x89PNG\r\n\x1a\n\0\0\0\x0dIDAT12345678901234567"s, "does not begin with a header"},
+      {kL3.substr(0, 12) + "\2" + kL3.substr(13), "checksum"},
+      {start + tables + scan, "does not give the image's size"},
+      {start + frame + "\xff\xd9  ", "ends before its pixels"},
+      {start + "\xff\xe0\0\1"s + frame + scan, "without a length"},
+      {start + frame + "\0"s + scan, "something else where a marker"},
+      {start + std::string(1 << 20, '\xff'), "does not come to an end"},
+  };
+  for (const auto &[header, problem] : headers) {
+    const testing::Context context("%s", problem);
+    Dataset dataset;
+    dataset.options.check_headers = true;
+    dataset.write("a/1.png", header);
+    const std::string error = dataset.error();
+    CHECK(contains(error, dataset.path("a/1.png: ")));
+    CHECK(contains(error, problem));
   }
 }
 

@@ -1,0 +1,545 @@
+"""Which files the readers deliver: discovery, lists, companions, bad files, and all that is odd about a dataset."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import dali_l3
+from dali_l3.fn import readers
+from reading import HEADERS, Delivered, Reading, file_reader, read
+
+pytestmark = pytest.mark.usefixtures("plugin")
+
+both_readers = pytest.mark.parametrize("reader", [readers.multi_format, readers.liquid])
+
+
+def grow(root: Path, tree: list[str]) -> str:
+    """Makes files with contents of their own; of "path/" an empty folder, of "path -> target" a link."""
+    for item in tree:
+        path, _, target = item.partition(" -> ")
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        if target:
+            (root / path).symlink_to(target)
+        elif path.endswith("/"):
+            (root / path).mkdir()
+        else:
+            (root / path).write_bytes(HEADERS.get(Path(path).suffix[1:].lower(), HEADERS["png"]) + path.encode())
+    return str(root)
+
+
+def outcome(reader, **arguments) -> list[Delivered] | None:
+    """The samples of an epoch, in batches of one; None if the reader fails."""
+    try:
+        reading = Reading(reader, batch_size=1, **arguments)
+        return list(itertools.chain(*reading.batches(reading.pipeline.epoch_size("reader"))))
+    except RuntimeError:
+        return None
+
+
+def listed(reader, **arguments) -> list[tuple[str, int]]:
+    """Paths and labels of an epoch, by path."""
+    samples = outcome(reader, **arguments)
+    assert samples is not None
+    return sorted((sample.path, sample.label) for sample in samples)
+
+
+# ---- Discovery ----
+
+SUFFIXES = ["jpg", "jpeg", "png", "bmp", "tif", "tiff", "pnm", "ppm", "pgm", "pbm", "jp2", "webp", "flac", "ogg", "wav"]
+SUFFIXES += ["gif", "txt", "json", "npy", "jpe"]  # which are none by default
+
+TREES = {
+    "class folders": ["b/1.png", "a/2.png", "a/10.png", "B/3.png", "10/4.png", "9/5.png"],
+    "hidden folder": [".hidden/1.png", "a/2.png"],
+    "hidden files": ["a/.1.png", "a/2.png", "a/.png"],
+    "empty folder": ["a/1.png", "b/", "c/2.png"],
+    "folder without images": ["a/1.txt", "b/2.png"],
+    "nested folders": ["a/1.png", "a/deeper/2.png", "a/folder.png/3.png", "b/deeper/4.png"],
+    "files beside the folders": ["0.png", "a/1.png", "z.txt"],
+    "no folders": ["0.png", "1.png"],
+    "nothing": ["a/"],
+    "links to files": ["a/1.png", "a/2.png -> 1.png", "b/3.png -> ../a/1.png", "b/4.png -> 3.png"],
+    "links to folders": ["a/1.png", "b -> a", "c -> b", "d/2.png"],
+    "link to nothing among files": ["a/1.png", "a/2.png -> nowhere"],
+    "link to nothing among folders": ["a/1.png", "b -> nowhere"],
+    "link to a file among folders": ["a/1.png", "b -> a/1.png"],
+    "upper case": ["a/1.PNG", "a/2.Png", "A/3.jpG", "b/4.JPEG"],
+    "odd names": [
+        "a b/1 2.png",
+        "ü/ß.png",
+        "c/-.png",
+        "c/[x].png",
+        "c/x.tar.png",
+        "c/png",
+        "c/x.png~",
+        "c/*.png",
+        "\\/\\.png",
+    ],
+    "suffixes": [f"a/1.{suffix}" for suffix in SUFFIXES],
+}
+
+FILTERS = {
+    "default": {},
+    "one": {"file_filters": ["*.png"]},
+    "not in a list": {"file_filters": "*.p*"},
+    "overlapping": {"file_filters": ["*.png", "*.p*", "1.*"]},
+    "all": {"file_filters": ["*"]},
+    "none": {"file_filters": ["*.none"]},
+    "odd": {"file_filters": ["[!1]*", "?.???", "\\[*"]},
+    "case": {"case_sensitive_filter": True},
+    "folders": {"dir_filters": ["[ab]"]},
+    "no folders": {"dir_filters": ["none"]},
+    "folders with case": {"dir_filters": ["A", "b*"], "case_sensitive_filter": True},
+    "hidden folders": {"dir_filters": [".*"]},
+}
+
+
+@pytest.mark.parametrize("filters", FILTERS)
+@pytest.mark.parametrize("tree", TREES)
+def test_the_files_of_a_tree_are_those_that_the_file_reader_finds(tmp_path, tree, filters):
+    arguments = FILTERS[filters] | {"file_root": grow(tmp_path / "root", TREES[tree])}
+    assert outcome(readers.multi_format, **arguments) == outcome(file_reader, **arguments)
+
+
+def test_links_to_folders_among_files_are_passed_over(tmp_path):
+    """The file reader takes them for files, and fails."""
+    root = grow(tmp_path, ["a/1.png", "a/2.png -> ../b", "b/3.png"])
+    assert listed(readers.multi_format, file_root=root) == [("a/1.png", 0), ("b/3.png", 1)]
+    assert outcome(file_reader, file_root=root) is None
+
+
+@both_readers
+def test_l3_files_are_found_by_default(tmp_path, reader):
+    root = grow(tmp_path, ["a/1.l3", "a/2.png", "b/3.L3"])
+    assert listed(reader, file_root=root) == [("a/1.l3", 0), ("a/2.png", 0), ("b/3.L3", 1)]
+
+
+@both_readers
+@pytest.mark.parametrize("root", ["relative", "trailing slash", "dots"])
+def test_ways_to_write_the_root(tmp_path, monkeypatch, reader, root):
+    grow(tmp_path / "root", ["a/1.png"])
+    monkeypatch.chdir(tmp_path)
+    spelling = {"relative": "root", "trailing slash": f"{tmp_path}/root//", "dots": f"{tmp_path}/root/../root/."}[root]
+    assert listed(reader, file_root=spelling) == [("a/1.png", 0)]
+
+
+@both_readers
+@pytest.mark.parametrize("lazy_init", [False, True])
+def test_a_root_that_is_not_there_is_named(tmp_path, reader, lazy_init):
+    with pytest.raises(RuntimeError, match=f"{tmp_path}/root cannot be listed: No such file"):
+        Reading(reader, file_root=str(tmp_path / "root"), lazy_init=lazy_init).batch()
+
+
+@both_readers
+def test_a_root_without_files_is_named(tmp_path, reader):
+    with pytest.raises(RuntimeError, match=f"No files found in {tmp_path}"):
+        Reading(reader, file_root=str(tmp_path))
+
+
+ODD = {
+    "hidden folder": ([".hidden/1.png", "a/2.png"], ".hidden is hidden, but counts as a class folder with the label 0"),
+    "empty folder": (["a/1.png", "b/"], "b holds no matching files, but has the label 1"),
+    "folder without images": (["a/1.txt", "b/2.png"], "a holds no matching files, but has the label 0"),
+    "link to nothing": (["a/1.png", "a/2.png -> nowhere"], "a/2.png is a link to nothing"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+class TestOddDatasets:
+    def test_are_reported(self, tmp_path, odd, capfd):
+        tree, report = ODD[odd]
+        Reading(readers.multi_format, file_root=grow(tmp_path, tree))
+        printed = capfd.readouterr().err
+        assert printed.count(f"{tmp_path}/{report}") == 1
+        assert printed.count("\n") == 1
+
+    @both_readers
+    def test_are_refused_when_strict(self, tmp_path, reader, odd):
+        tree, report = ODD[odd]
+        with pytest.raises(RuntimeError, match=re.escape(f"The dataset has 1 oddities:\n  {tmp_path}/{report}")):
+            Reading(reader, file_root=grow(tmp_path, tree), strict=True)
+
+
+@both_readers
+def test_what_is_not_odd_is_neither_reported_nor_refused(tmp_path, reader, capfd):
+    root = grow(tmp_path, ["0.png", "a/1.png", "a/nested/2.png", "a/.3.png", "a/notes.txt", "b/4.png -> ../a/1.png"])
+    Reading(reader, file_root=root, strict=True)
+    assert capfd.readouterr().err == ""
+
+
+def test_files_listed_twice_are_refused_when_strict(tmp_path):
+    arguments = {"file_root": grow(tmp_path, ["1.png", "2.png"]), "files": ["1.png", "2.png", "1.png"]}
+    assert [path for path, _ in listed(readers.multi_format, **arguments)] == ["1.png", "1.png", "2.png"]
+    with pytest.raises(RuntimeError, match=f"{tmp_path}/1.png is listed twice"):
+        Reading(readers.multi_format, strict=True, **arguments)
+
+
+# ---- Lists of files ----
+
+LISTS = {
+    "plain": "a/1.png 3\nb/2.png 1\n",
+    "no end of line": "a/1.png 3\nb/2.png 1",
+    "blank lines": "\n\na/1.png 3\n \t\n\nb/2.png 1\n\n",
+    "white space": "a/1.png \t 3  \nb/2.png\t1\t\n",
+    "windows": "a/1.png 3\r\nb/2.png 1\r\n",
+    "leading white space": "  a/1.png 3\n",
+    "names with spaces": "a/x y.png 3\n",
+    "a name that ends with a number": "a/1.png 3 4\n",
+    "twice": "a/1.png 3\na/1.png 4\n",
+    "leading zeros": "a/1.png 003\n",
+    "nested": "a/nested/3.png 3\n",
+    "above the root": "../root/a/1.png 3\n",
+    "missing file": "a/1.png 3\nnowhere.png 1\n",
+    "empty": "",
+    "no label": "a/1.png 3\nb/2.png\n",
+    "label only": "5\n",
+    "negative label": "a/1.png -1\n",
+    "label with a sign": "a/1.png +1\n",
+    "fraction": "a/1.png 1.5\n",
+    "comma": "a/1.png,1\n",
+}
+
+
+@pytest.fixture
+def root(tmp_path):
+    return grow(tmp_path / "root", ["a/1.png", "a/x y.png", "a/nested/3.png", "b/2.png"])
+
+
+@pytest.mark.parametrize("with_root", [False, True])
+@pytest.mark.parametrize("text", LISTS)
+def test_the_files_of_a_list_are_those_of_the_file_reader(root, tmp_path, text, with_root):
+    folder = tmp_path if with_root else Path(root)  # without a root, paths are relative to the list's folder
+    file_list = folder / "list.txt"
+    file_list.write_bytes(LISTS[text].encode())
+    arguments = {"file_list": str(file_list)} | ({"file_root": root} if with_root else {})
+    assert outcome(readers.multi_format, **arguments) == outcome(file_reader, **arguments)
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+@pytest.mark.parametrize("labels", [{}, {"labels": [5, -3, 5]}])
+def test_the_files_of_the_argument_are_those_of_the_file_reader(root, absolute, labels):
+    files = [f"{root}/{name}" if absolute else name for name in ("b/2.png", "a/1.png", "a/x y.png")]
+    arguments = labels | {"files": files} | ({} if absolute else {"file_root": root})
+    samples = outcome(readers.multi_format, **arguments)
+    assert samples == outcome(file_reader, **arguments)
+    assert [sample.label for sample in samples] == labels.get("labels", [0, 1, 2])
+
+
+@both_readers
+def test_bad_lines_are_named_with_their_numbers(root, tmp_path, reader):
+    file_list = tmp_path / "list.txt"
+    file_list.write_text("a/1.png 1\nb/2.png\n\na/1.png -1\n" + "a/1.png 99999999999\n" * 30)
+    with pytest.raises(RuntimeError) as error:
+        Reading(reader, file_root=root, file_list=str(file_list))
+    message = str(error.value)
+    assert f"file_list {file_list} has 32 lines that are not a path and a label:" in message
+    assert "\n  line 2: b/2.png\n  line 4: a/1.png -1\n  line 5: a/1.png 99999999999\n" in message
+    assert "line 22" in message
+    assert "line 23" not in message
+    assert "line 1:" not in message
+
+
+@both_readers
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "One of the arguments file_root, file_list and files is needed"),
+        ({"file_list": "list.txt", "files": ["1.png"]}, "The arguments file_list and files exclude each other"),
+        ({"file_root": ".", "labels": [1]}, "The argument labels needs the argument files"),
+        ({"files": ["1.png", "2.png"], "labels": [1]}, "There are 1 labels for 2 files"),
+        ({"file_list": "nowhere.txt"}, "file_list nowhere.txt cannot be opened: No such file or directory"),
+    ],
+)
+def test_arguments_that_make_no_sense(reader, arguments, message):
+    with pytest.raises(RuntimeError, match=message):
+        Reading(reader, **arguments)
+
+
+# ---- Companions ----
+
+
+@pytest.fixture
+def segmentation(tmp_path):
+    """The root of images, beside masks and depth maps."""
+    stems = [f"{folder}/{i}" for folder in ("a", "b") for i in range(12)]
+    grow(tmp_path / "masks", [f"{stem}.png" for stem in stems])
+    grow(tmp_path / "depth", [f"{stem}.jpg.l3" for stem in stems])
+    return grow(tmp_path / "images", [f"{stem}.jpg" for stem in stems])
+
+
+TEMPLATES = ["../masks/{dir}/{stem}.png", "../depth/{relpath}.l3", "../depth/{dir}/{name}.l3"]
+
+
+@both_readers
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_companions_come_with_their_image(segmentation, reader, count):
+    samples = outcome(reader, file_root=segmentation, companions=TEMPLATES[:count], random_shuffle=True)
+    assert len({sample.path for sample in samples}) == 24
+    for sample in samples:
+        folder, stem = sample.path.removesuffix(".jpg").split("/")
+        depth = HEADERS["l3"] + f"{folder}/{stem}.jpg.l3".encode()
+        companions = (HEADERS["png"] + f"{folder}/{stem}.png".encode(), depth, depth)
+        assert sample.files == (HEADERS["jpg"] + sample.path.encode(), *companions[:count])
+        assert sample.label == "ab".index(folder)
+
+
+@both_readers
+def test_companions_do_not_change_the_order(segmentation, reader):
+    arguments = {"file_root": segmentation, "random_shuffle": True}
+    with_masks = read(reader, 20, companions=TEMPLATES[0], **arguments)
+    assert [sample.path for sample in with_masks] == [sample.path for sample in read(reader, 20, **arguments)]
+
+
+def test_companions_of_listed_files(segmentation):
+    arguments = {
+        "file_root": segmentation,
+        "files": ["a/0.jpg", "b/1.jpg"],
+        "companions": ["../masks/{dir}/{stem}.png"],
+    }
+    (first, second) = outcome(readers.multi_format, **arguments)
+    assert (first.files[1], second.files[1]) == (HEADERS["png"] + b"a/0.png", HEADERS["png"] + b"b/1.png")
+
+
+def test_companions_of_files_without_a_folder(tmp_path):
+    root = grow(tmp_path, ["1.png", "1.l3", "2.png", "2.l3"])
+    samples = outcome(readers.multi_format, file_root=root, files=["1.png", "2.png"], companions=["{dir}/{stem}.l3"])
+    assert [sample.files[1] for sample in samples] == [HEADERS["l3"] + b"1.l3", HEADERS["l3"] + b"2.l3"]
+
+
+def test_companions_are_kept_and_counted_with_their_image(segmentation):
+    reading = Reading(readers.liquid, batch_size=6, file_root=segmentation, companions=TEMPLATES[:2], cache_size="1MiB")
+    first = {sample.path: sample for batch in reading.batches(4) for sample in batch}
+    for path in Path(segmentation).parent.rglob("*.*"):
+        path.unlink()
+    assert {sample.path: sample for batch in reading.batches(4) for sample in batch} == first
+    statistics = reading.statistics()
+    assert statistics["planned_bytes"] == 24 * 3 * 4096
+    one, two, *_ = statistics["epochs"]
+    assert (one["files_read"], two["files_read"]) == (72, 0)
+    assert one["bytes_read"] == sum(len(file) for sample in first.values() for file in sample.files)
+
+
+def lose(segmentation):
+    for name in ("masks/a/3.png", "depth/b/7.jpg.l3"):
+        (Path(segmentation).parent / name).unlink()
+
+
+@both_readers
+def test_missing_companions_are_listed_when_the_pipeline_is_built(segmentation, reader):
+    lose(segmentation)
+    with pytest.raises(RuntimeError) as error:
+        Reading(reader, file_root=segmentation, companions=TEMPLATES[:2])
+    assert "2 of 24 samples have bad files:\n" in str(error.value)
+    for path in ("../masks/a/3.png", "../depth/b/7.jpg.l3"):
+        assert f"\n  {segmentation}/{path}: No such file or directory" in str(error.value)
+
+
+@both_readers
+def test_images_whose_companions_are_missing_can_be_left_out(segmentation, reader):
+    lose(segmentation)
+    samples = listed(reader, file_root=segmentation, companions=TEMPLATES[:2], on_error="skip")
+    expected = [(f"{folder}/{i}.jpg", label) for label, folder in enumerate("ab") for i in range(12)]
+    assert samples == sorted({*expected} - {("a/3.jpg", 0), ("b/7.jpg", 1)})
+
+
+@both_readers
+def test_a_companion_that_goes_missing_later_makes_its_sample_bad(segmentation, reader):
+    reading = Reading(reader, batch_size=6, file_root=segmentation, companions=TEMPLATES[:2], on_error="skip")
+    lose(segmentation)
+    samples = [sample for batch in reading.batches(4) for sample in batch]
+    assert len(samples) == 24
+    assert {sample.path for sample in samples}.isdisjoint({"a/3.jpg", "b/7.jpg"})
+    assert all(len(sample.files) == 3 for sample in samples)
+
+
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        ("{folder}/x", "the unknown field {folder}"),
+        ("{dir", "an unmatched brace"),
+        ("dir}", "an unmatched brace"),
+        ("{}", "{}"),
+    ],
+)
+def test_templates_that_make_no_sense(segmentation, template, problem):
+    with pytest.raises(RuntimeError, match=re.escape(f'The companions\' path "{template}" has')) as error:
+        Reading(readers.multi_format, file_root=segmentation, companions=[template])
+    assert problem in str(error.value)
+    assert "its fields are {dir}, {stem}, {name} and {relpath}" in str(error.value)
+
+
+# ---- Bad files ----
+
+
+def encoded(name: str) -> bytes:
+    """A file of a format."""
+    image = Image.fromarray(np.arange(40 * 50 * 3, dtype=np.uint8).reshape(40, 50, 3))
+    if name == "l3":
+        return dali_l3.encode(np.asarray(image))
+    file = io.BytesIO()
+    image.save(file, name)
+    return file.getvalue()
+
+
+BAD = {
+    "empty": (lambda path: path.write_bytes(b""), "empty"),
+    "of no format": (lambda path: path.write_bytes(b"no image at all"), "of no known image format"),
+    "a link to nothing": (lambda path: path.symlink_to("nowhere"), "No such file or directory"),
+    "short": (lambda path: path.write_bytes(b"B"), "of no known image format"),
+}
+
+
+@pytest.fixture(params=BAD)
+def bad_dataset(request, tmp_path):
+    """A root with a bad file, its name and what is wrong with it."""
+    make, problem = BAD[request.param]
+    root = grow(tmp_path / "root", ["a/1.png", "a/3.png", "b/4.png"])
+    make(Path(root) / "a/2.png")
+    return root, "a/2.png", problem
+
+
+@pytest.fixture
+def substitute(tmp_path):
+    path = tmp_path / "substitute.png"
+    path.write_bytes(HEADERS["png"] + b"substitute")
+    return {"on_error": "substitute", "substitute": str(path)}
+
+
+class TestFilesThatAreBadFromTheBeginning:
+    def test_are_named_by_liquid_when_the_pipeline_is_built(self, bad_dataset):
+        root, name, problem = bad_dataset
+        with pytest.raises(RuntimeError, match=f"1 of 4 samples have bad files:\n  {root}/{name}: {problem}"):
+            Reading(readers.liquid, file_root=root)
+
+    def test_do_not_keep_multi_format_from_being_built(self, bad_dataset):
+        """It does not open files, unless it is asked to."""
+        root, *_ = bad_dataset
+        assert Reading(readers.multi_format, file_root=root).pipeline.epoch_size("reader") == 4
+
+    @both_readers
+    @pytest.mark.parametrize("on_error", ["skip", "substitute"])
+    def test_are_left_out_and_reported_once(self, bad_dataset, substitute, reader, on_error, capfd):
+        root, name, problem = bad_dataset
+        arguments = {"file_root": root} | (substitute if on_error == "substitute" else {"on_error": on_error})
+        assert listed(reader, **arguments) == [("a/1.png", 0), ("a/3.png", 0), ("b/4.png", 1)]
+        reports = capfd.readouterr().err
+        assert f"1 of 4 samples have bad files:\n  {root}/{name}: {problem}\nThey are left out" in reports
+        assert reports.count("samples have bad files") == 1
+
+    @both_readers
+    def test_are_left_out_before_the_dataset_is_sharded(self, bad_dataset, reader):
+        root, *_ = bad_dataset
+        arguments = {"file_root": root, "num_shards": 3, "stick_to_shard": True, "on_error": "skip"}
+        readings = [Reading(reader, batch_size=1, shard_id=shard, **arguments) for shard in range(3)]
+        assert {reading.pipeline.epoch_size("reader") for reading in readings} == {3}
+        assert sorted(reading.batch()[0].path for reading in readings) == ["a/1.png", "a/3.png", "b/4.png"]
+
+    @both_readers
+    def test_are_an_error_if_there_are_no_others(self, tmp_path, reader):
+        (tmp_path / "a").mkdir()
+        (tmp_path / "a" / "1.png").write_bytes(b"")
+        with pytest.raises(RuntimeError, match=f"No files found in {tmp_path}"):
+            Reading(reader, file_root=str(tmp_path), on_error="skip")
+
+
+def test_multi_format_names_a_bad_file_when_it_comes_to_it(tmp_path):
+    root = grow(tmp_path, ["a/1.png", "a/2.png -> nowhere"])
+    reading = Reading(readers.multi_format, batch_size=1, file_root=root)
+    assert reading.batch()[0].path == "a/1.png"
+    with pytest.raises(RuntimeError, match=f"{root}/a/2.png: No such file or directory"):
+        reading.batch()
+
+
+def test_multi_format_delivers_what_the_file_reader_delivers_of_files_of_no_format(tmp_path):
+    root = grow(tmp_path, ["a/1.png"])
+    (tmp_path / "a" / "2.png").write_bytes(b"no image")
+    assert outcome(readers.multi_format, file_root=root) == outcome(file_reader, file_root=root)
+
+
+@both_readers
+@pytest.mark.parametrize("name", ["nowhere.png", "empty.png"])
+def test_a_substitute_that_is_bad_itself(tmp_path, reader, name):
+    root = grow(tmp_path, ["a/1.png"])
+    (tmp_path / "empty.png").touch()
+    with pytest.raises(RuntimeError, match=f"{tmp_path}/{name}"):
+        Reading(reader, file_root=root, on_error="substitute", substitute=str(tmp_path / name))
+
+
+@both_readers
+def test_twenty_bad_files_are_shown_at_most(tmp_path, reader):
+    root = grow(tmp_path, [f"a/{i:02d}.png" for i in range(30)])
+    for path in (tmp_path / "a").iterdir():
+        path.write_bytes(b"")
+    (tmp_path / "a" / "99.png").write_bytes(encoded("png"))
+    with pytest.raises(RuntimeError, match="30 of 31 samples have bad files") as error:
+        Reading(reader, file_root=root, check_headers=True)
+    assert "/19.png: empty\n  …" in str(error.value)
+    assert "/20.png" not in str(error.value)
+
+
+CUTS = {
+    "l3": ([9, 20, -1], "bytes|header"),
+    "png": ([9, 20, 32], "the file ends within the PNG header"),
+    "jpeg": ([3, 4, 30, 200], "the file ends within the JPEG header"),
+}
+
+
+@both_readers
+@pytest.mark.parametrize(
+    ("name", "length"), [(name, length) for name, (lengths, _) in CUTS.items() for length in lengths]
+)
+class TestFilesThatAreCutOff:
+    def test_are_bad_with_check_headers(self, tmp_path, reader, name, length):
+        (tmp_path / "a").mkdir()
+        (tmp_path / "a" / f"1.{name}").write_bytes(encoded(name))
+        (tmp_path / "a" / f"2.{name}").write_bytes(encoded(name)[:length])
+        with pytest.raises(RuntimeError, match=rf"1 of 2 samples have bad files:\n  .*/2.{name}: .*({CUTS[name][1]})"):
+            Reading(reader, file_root=str(tmp_path), check_headers=True)
+
+    def test_are_delivered_otherwise(self, tmp_path, reader, name, length):
+        (tmp_path / "a").mkdir()
+        data = encoded(name)[:length]
+        (tmp_path / "a" / f"1.{name}").write_bytes(data)
+        (sample,) = outcome(reader, file_root=str(tmp_path))
+        assert sample.files == (data,)
+
+
+# ---- Ways of reading ----
+
+
+@both_readers
+@pytest.mark.parametrize(
+    "ways",
+    [
+        {"use_o_direct": True},
+        {"use_o_direct": False},
+        {"read_threads": 1},
+        {"read_threads": 30},
+        {"lazy_init": True},
+        {"prefetch_queue_depth": 5},
+        {"dont_use_mmap": True},
+        {"read_ahead": True},
+    ],
+    ids=str,
+)
+def test_the_samples_do_not_depend_on_how_files_are_read(root, reader, ways):
+    assert read(reader, 9, file_root=root, **ways) == read(reader, 9, file_root=root)
+
+
+@both_readers
+@pytest.mark.parametrize("use_o_direct", [False, True])
+@pytest.mark.parametrize("size", [1, 4095, 4096, 4097, 3_000_001])
+def test_files_of_any_size_are_delivered_whole(tmp_path, reader, use_o_direct, size):
+    (tmp_path / "a").mkdir()
+    content = np.random.default_rng(size).bytes(size)
+    for name in ("1.png", "2.png"):
+        (tmp_path / "a" / name).write_bytes((HEADERS["png"] + content)[: max(size, 8)])
+    for sample in outcome(reader, file_root=str(tmp_path), use_o_direct=use_o_direct):
+        assert sample.files == ((HEADERS["png"] + content)[: max(size, 8)],)

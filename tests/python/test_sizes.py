@@ -1,0 +1,85 @@
+"""Sizes as people write them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dali_l3.sizes import parse_size
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("0", 0),
+        ("4096", 4096),
+        ("4096B", 4096),
+        ("1K", 1024),
+        ("1KiB", 1024),
+        ("1KB", 1000),
+        ("3M", 3 << 20),
+        ("3MiB", 3 << 20),
+        ("3MB", 3_000_000),
+        ("60G", 60 << 30),
+        ("60GiB", 60 << 30),
+        ("60GB", 60_000_000_000),
+        ("2T", 2 << 40),
+        ("2TiB", 2 << 40),
+        ("2TB", 2_000_000_000_000),
+        ("1.5 GB", 1_500_000_000),
+        ("0.5KiB", 512),
+        ("0.3B", 0),
+        (" 60 gib ", 60 << 30),
+        ("60gIb", 60 << 30),
+        ("007", 7),
+        (12, 12),
+        (0, 0),
+    ],
+)
+def test_sizes(text, size):
+    assert parse_size(text) == size
+    assert type(parse_size(text)) is int
+
+
+@given(st.integers(0, 2**63 - 1))
+def test_whole_numbers_are_exact(size):
+    assert parse_size(size) == parse_size(str(size)) == parse_size(f"{size}B") == size
+    assert parse_size(f"{size}KiB") == size * 1024
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "GiB",
+        "much",
+        "-1",
+        "+1",
+        "1e9",
+        "1,5G",
+        ".5G",
+        "1.",
+        "1 2",
+        "1GiBs",
+        "1 G B",
+        "0x10",
+        "inf",
+        "nan",
+        "60%",
+    ],
+)
+def test_what_is_no_size(text):
+    with pytest.raises(ValueError, match="is not a size: write a number of bytes") as error:
+        parse_size(text)
+    assert repr(text) in str(error.value)
+
+
+def test_negative_numbers():
+    with pytest.raises(ValueError, match="a size cannot be negative: -1"):
+        parse_size(-1)
+
+
+@pytest.mark.parametrize("value", [None, True, 1.5, b"1", [1]])
+def test_other_types(value):
+    with pytest.raises(TypeError, match=f"not {type(value).__name__}"):
+        parse_size(value)
