@@ -4,30 +4,41 @@
 #include <csignal>
 
 #include <atomic>
+#include <mutex>
 
 namespace dali_l3 {
 
-// Notices SIGINT while an object of this class exists, and passes it on to the handler before. One object at a time.
+// Notices SIGINT while an object of this class exists, and passes it on to the handler that was there before. Several may exist at once, in
+// any threads: the first sets the handler, the last one to go takes it back.
 class InterruptGuard {
  public:
   InterruptGuard() {
+    std::lock_guard lock(mutex_);
+    if (guards_++ > 0) return;
     interrupted_ = false;
     struct sigaction action = {};
-    action.sa_handler = [](int signal) {
-      interrupted_ = true;
-      if (previous_.sa_handler != SIG_DFL && previous_.sa_handler != SIG_IGN && !(previous_.sa_flags & SA_SIGINFO))
-        previous_.sa_handler(signal);
-    };
+    action.sa_handler = handle;
     sigaction(SIGINT, &action, &previous_);
   }
-  ~InterruptGuard() { sigaction(SIGINT, &previous_, nullptr); }
+  ~InterruptGuard() {
+    std::lock_guard lock(mutex_);
+    if (--guards_ == 0) sigaction(SIGINT, &previous_, nullptr);
+  }
   InterruptGuard(const InterruptGuard &) = delete;
   InterruptGuard &operator=(const InterruptGuard &) = delete;
 
   const std::atomic<bool> *interrupted() const { return &interrupted_; }
 
  private:
+  static void handle(int signal) {
+    interrupted_ = true;
+    const bool is_function = previous_.sa_handler != SIG_DFL && previous_.sa_handler != SIG_IGN && !(previous_.sa_flags & SA_SIGINFO);
+    if (is_function) previous_.sa_handler(signal);
+  }
+
   static inline std::atomic<bool> interrupted_;
+  static inline std::mutex mutex_;  // guards the two below
+  static inline int guards_ = 0;
   static inline struct sigaction previous_;
 };
 

@@ -1,6 +1,5 @@
 // readers.liquid: a reader whose batches all cost the disk the same.
 
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>

@@ -39,9 +39,10 @@ class MultiFormatReader : public Reader {
 
   std::unique_ptr<loader::EpochPlan> MakePlan(const loader::Catalogue &catalogue) const override {
     if (mixes_) {
+      const loader::ShardOptions shards = MakeShardOptions();
       const bool shuffled = random_shuffle_ || shuffle_after_epoch_;
-      auto groups = loader::format_groups(FormatsOf(catalogue), MakeShardOptions(), shuffled);
-      return std::make_unique<loader::MixPlan>(MakeShardOptions(), std::move(groups), shuffled, spec_.GetArgument<int64_t>("seed"));
+      auto groups = loader::format_groups(FormatsOf(catalogue), shards, shuffled);
+      return std::make_unique<loader::MixPlan>(shards, std::move(groups), shuffled, spec_.GetArgument<int64_t>("seed"));
     }
     loader::FilePlanOptions options;
     options.shards = Reader::MakeShardOptions();

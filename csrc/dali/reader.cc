@@ -85,7 +85,7 @@ loader::EngineOptions Reader::MakeEngineOptions() const {
   const bool has_substitute = spec_.TryGetArgument(options.substitute, "substitute");
   if (has_substitute != (options.on_error == loader::OnError::substitute))
     throw std::invalid_argument(R"(on_error="substitute" needs the argument substitute, a path, which is of no use otherwise)");
-  if (has_substitute && !MakeCatalogueOptions().companions.empty())
+  if (has_substitute && CompanionOutputs(spec_) > 0)
     throw std::invalid_argument(R"(on_error="substitute" cannot be used with companions: the substitute has none. Use "skip")");
   return options;
 }
@@ -103,16 +103,17 @@ loader::ShardOptions Reader::MakeShardOptions() const {
 loader::Engine &Reader::engine() const {
   std::lock_guard lock(engine_mutex_);
   if (engine_) return *engine_;
+  const loader::EngineOptions options = MakeEngineOptions();  // first, since listing takes longer than to find fault with them
   loader::Catalogue catalogue;
   {
     const InterruptGuard guard;
-    loader::CatalogueOptions options = MakeCatalogueOptions();
-    options.cancelled = guard.interrupted();
-    catalogue = loader::list_dataset(options);
+    loader::CatalogueOptions listing = MakeCatalogueOptions();
+    listing.cancelled = guard.interrupted();
+    catalogue = loader::list_dataset(listing);
   }
   for (const std::string &problem : catalogue.problems) Warn(problem);
   auto order = std::make_unique<loader::SampleOrder>(MakeShardOptions(), catalogue.entries.size(), MakePlan(catalogue));
-  engine_ = std::make_unique<loader::Engine>(std::move(catalogue), std::move(order), MakeEngineOptions(), Warn);
+  engine_ = std::make_unique<loader::Engine>(std::move(catalogue), std::move(order), options, Warn);
   return *engine_;
 }
 
@@ -204,12 +205,14 @@ folder, ``{name}`` its name, ``{stem}`` its name without the extension and ``{re
 With the latter two all files are looked at when the pipeline is built; the bad ones are left out and reported. What goes bad later is
 replaced and reported, and the length of the epoch stays.)code",
                     "raise")
-    .AddOptionalArg<std::string>("substitute", R"code(Path of the file that takes the place of bad ones with ``on_error="substitute"``.)code",
+    .AddOptionalArg<std::string>("substitute", R"code(Path of the file that takes the place of bad ones with ``on_error="substitute"``, which
+`companions` rule out.)code",
                                  nullptr)
-    .AddOptionalArg("check_headers", R"code(Whether L3, PNG and JPEG files whose headers are cut off, or L3 files shorter than their header says, are bad.)code",
+    .AddOptionalArg("check_headers", R"code(Whether L3, PNG and JPEG files whose headers are cut off, and L3 files shorter than their header
+says, are bad.)code",
                     false)
-    .AddOptionalArg("strict", R"code(Whether hidden folders, class folders without files, dangling links and files listed twice are errors. By
-default they are treated as ``readers.file`` does, and the first three reported.)code",
+    .AddOptionalArg("strict", R"code(Whether hidden folders, class folders without files, links to nothing or to folders and files listed twice
+are errors. By default they are reported, except the last.)code",
                     false)
     .AddOptionalArg("read_threads", R"code(Threads that read files.)code", 8);
 

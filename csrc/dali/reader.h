@@ -33,7 +33,7 @@ class Reader : public dali::Operator<dali::CPUBackend> {
   std::string SerializeCheckpoint(const dali::OpCheckpoint &checkpoint) const override;
   void DeserializeCheckpoint(dali::OpCheckpoint &checkpoint, const std::string &data) const override;
 
-  // As JSON; empty before the dataset has been listed.
+  // As JSON; see loader/statistics.h.
   std::string Statistics() const;
 
  protected:

@@ -213,7 +213,7 @@ inline __m512i interleave(const __m512i (&rows)[channels]) {
     if constexpr (channels == 2) return first_pair;
     if constexpr (channels == 3) return _mm512_mask_permutexvar_epi8(first_pair, kOfSecondPair<3, j>, sources, rows[2]);
     if constexpr (channels == 4)
-      return _mm512_mask_blend_epi8(kOfSecondPair<4, j>, first_pair, _mm512_permutex2var_epi8(rows[2], sources, rows[3]));
+      return _mm512_mask_blend_epi8((kOfSecondPair<4, j>), first_pair, _mm512_permutex2var_epi8(rows[2], sources, rows[3]));
   }
 }
 

@@ -1,14 +1,8 @@
 #include "catalogue.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <future>
 #include <stdexcept>
-#include <system_error>
 #include <unordered_set>
 #include <utility>
 
@@ -16,6 +10,7 @@
 #include "discovery.h"
 #include "file_list.h"
 #include "header_check.h"
+#include "open_file.h"
 #include "read_pool.h"
 
 namespace dali_l3::loader {
@@ -86,67 +81,25 @@ void check_strictly(const Catalogue &catalogue) {
   if (!problems.empty()) throw std::runtime_error("The dataset has " + std::to_string(problems.size()) + " oddities:" + shown(problems));
 }
 
-std::string system_message() { return std::generic_category().message(errno); }
-
-// An open file.
-class OpenFile {
- public:
-  // Does not wait for the other end of a pipe.
-  explicit OpenFile(const std::string &path) : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    if (descriptor_ < 0) throw std::runtime_error(system_message());
-  }
-  ~OpenFile() { close(descriptor_); }
-  OpenFile(const OpenFile &) = delete;
-  OpenFile &operator=(const OpenFile &) = delete;
-
-  // Bytes in the file, at least one.
-  uint64_t size() const {
-    struct stat status;
-    if (fstat(descriptor_, &status) != 0) throw std::runtime_error(system_message());
-    if (!S_ISREG(status.st_mode)) throw std::runtime_error("not a regular file");
-    if (status.st_size == 0) throw std::runtime_error("empty");
-    return static_cast<uint64_t>(status.st_size);
-  }
-
-  size_t read(uint64_t offset, std::span<uint8_t> bytes) const {
-    size_t done = 0;
-    while (done < bytes.size()) {
-      const ssize_t count = pread(descriptor_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) throw std::runtime_error(system_message());
-      if (count == 0) break;
-      done += static_cast<size_t>(count);
-    }
-    return done;
-  }
-
- private:
-  const int descriptor_;
-};
-
 // Finds out what is asked for. Throws what is wrong with the image.
 void look_at_image(const CatalogueOptions &options, const std::string &path, Entry &entry) {
   const OpenFile file(path);
   entry.file.size = file.size();
   if (!options.sniff && !options.check_headers) return;
+  const auto read = [&](uint64_t offset, std::span<uint8_t> bytes) { return file.read_at(offset, bytes); };
   uint8_t head[kSniffedBytes];
-  entry.format = sniff({head, file.read(0, head)});
-  if (entry.format == FileFormat::unknown) throw std::runtime_error("of no known image format");
-  if (options.check_headers)
-    check_header(entry.format, entry.file.size, [&](uint64_t offset, std::span<uint8_t> bytes) { return file.read(offset, bytes); });
+  entry.format = sniff({head, read(0, head)});
+  if (entry.format == FileFormat::unknown) fail_file(path, "of no known image format");
+  if (options.check_headers) check_header(path, entry.format, entry.file.size, read);
 }
 
 // What is wrong with an entry's files; empty if nothing is.
 std::string look_at(const CatalogueOptions &options, const std::string &root, Entry &entry) {
-  std::string path = full_path(root, entry.file.path);
   try {
-    if (options.sniff || options.sizes || options.check_headers) look_at_image(options, path, entry);
-    for (File &companion : entry.companions) {
-      path = full_path(root, companion.path);
-      companion.size = OpenFile(path).size();
-    }
+    if (options.sniff || options.sizes || options.check_headers) look_at_image(options, full_path(root, entry.file.path), entry);
+    for (File &companion : entry.companions) companion.size = OpenFile(full_path(root, companion.path)).size();
   } catch (const std::runtime_error &error) {
-    return path + ": " + error.what();
+    return error.what();
   }
   return "";
 }

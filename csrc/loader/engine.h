@@ -52,7 +52,6 @@ class Engine {
   void seek(int64_t batch);
 
   const Catalogue &catalogue() const { return catalogue_; }
-  const SampleOrder &order() const { return *order_; }
 
   Statistics statistics() const;
 

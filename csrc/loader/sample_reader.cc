@@ -21,11 +21,7 @@ void check_header_in_memory(const std::string &path, FileFormat format, std::spa
     std::copy_n(rest.begin(), size, target.begin());
     return size;
   };
-  try {
-    check_header(format, bytes.size(), read);
-  } catch (const std::runtime_error &error) {
-    throw std::runtime_error(path + ": " + error.what());
-  }
+  check_header(path, format, bytes.size(), read);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from dali_l3 import _plugin
+from dali_l3 import _plugin, cli
 
 
 def smooth_image(shape, dtype, seed=0):
@@ -30,6 +30,24 @@ def run_python(tmp_path):
         )
         assert result.returncode == 0, result.stderr
         return result.stdout.strip()
+
+    return run
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Runs the command line in this process; returns (exit code, standard output, standard error)."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["dali-l3", *map(str, arguments)])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as exit:
+            code = exit.code or 0
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return code, captured.out, captured.err
 
     return run
 

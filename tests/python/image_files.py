@@ -1,10 +1,14 @@
-"""Image files made byte by byte, so that the tests of the readers do not rest on the libraries that the readers use."""
+"""Image files made byte by byte, so that the tests of the readers do not rest on the libraries that the readers use.
+
+And random pixels, in PNG files written by a library, for tests to which files are all the same.
+"""
 
 from __future__ import annotations
 
 import struct
 import zlib
 
+import imagecodecs
 import numpy as np
 
 ADAM7 = (
@@ -17,6 +21,17 @@ ADAM7 = (
     (0, 1, 1, 2),
 )  # x, y, step x, step y
 PNG_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+
+
+def noise(shape, dtype=np.uint8, seed=0):
+    return np.random.default_rng(seed).integers(0, np.iinfo(dtype).max + 1, shape, dtype)
+
+
+def write_png(path, pixels=None):
+    """Writes `pixels`, or some of its own, and returns the path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(imagecodecs.png_encode(noise((20, 30, 3)) if pixels is None else pixels))
+    return path
 
 
 def png_chunk(kind: bytes, body: bytes) -> bytes:

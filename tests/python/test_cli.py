@@ -15,35 +15,7 @@ import numpy as np
 import pytest
 
 import dali_l3
-from dali_l3 import cli
-
-
-def noise(shape, dtype=np.uint8, seed=0):
-    return np.random.default_rng(seed).integers(0, np.iinfo(dtype).max + 1, shape, dtype)
-
-
-def write_png(path, pixels=None):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(imagecodecs.png_encode(noise((20, 30, 3)) if pixels is None else pixels))
-    return path
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Runs the command line in this process; returns (exit code, standard output, standard error)."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["dali-l3", *map(str, arguments)])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as exit:
-            code = exit.code or 0
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return code, captured.out, captured.err
-
-    return run
+from image_files import noise, write_png
 
 
 @pytest.fixture

@@ -23,11 +23,7 @@ from dali_l3.conversion.planning import PlanError, plan
 from dali_l3.conversion.reading import read_image
 from dali_l3.conversion.verifying import verify_file
 from dali_l3.conversion.workers import run_tasks
-from image_files import exif, png, png_chunk
-
-
-def noise(shape, dtype=np.uint8, seed=0):
-    return np.random.default_rng(seed).integers(0, np.iinfo(dtype).max + 1, shape, dtype)
+from image_files import exif, noise, png, png_chunk
 
 
 def write_png(path, pixels=None):

@@ -41,7 +41,9 @@ ORDERS = {
 @pytest.mark.parametrize("stick_to_shard", [False, True])
 @pytest.mark.parametrize("shards", [1, 3, 5])
 @pytest.mark.parametrize("order", ORDERS)
-def test_the_samples_are_those_of_the_file_reader(dataset, order, shards, stick_to_shard, pad_last_batch, checkpointing):
+def test_the_samples_are_those_of_the_file_reader(
+    dataset, order, shards, stick_to_shard, pad_last_batch, checkpointing
+):
     if stick_to_shard and "shuffle_after_epoch" in ORDERS[order]:
         pytest.skip("the two exclude each other")
     for shard, batch_size in itertools.product(range(shards), [1, 4, 7]):

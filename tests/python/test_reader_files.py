@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +105,7 @@ FILTERS = {
 @pytest.mark.parametrize("filters", FILTERS)
 @pytest.mark.parametrize("tree", TREES)
 def test_the_files_of_a_tree_are_those_that_the_file_reader_finds(tmp_path, tree, filters):
-    arguments = FILTERS[filters] | {"file_root": grow(tmp_path / "root", TREES[tree])}
+    arguments = FILTERS[filters] | {"file_root": grow(tmp_path / "dataset", TREES[tree])}
     assert outcome(readers.multi_format, **arguments) == outcome(file_reader, **arguments)
 
 
@@ -124,17 +125,21 @@ def test_l3_files_are_found_by_default(tmp_path, reader):
 @both_readers
 @pytest.mark.parametrize("root", ["relative", "trailing slash", "dots"])
 def test_ways_to_write_the_root(tmp_path, monkeypatch, reader, root):
-    grow(tmp_path / "root", ["a/1.png"])
+    grow(tmp_path / "dataset", ["a/1.png"])
     monkeypatch.chdir(tmp_path)
-    spelling = {"relative": "root", "trailing slash": f"{tmp_path}/root//", "dots": f"{tmp_path}/root/../root/."}[root]
+    spelling = {
+        "relative": "dataset",
+        "trailing slash": f"{tmp_path}/dataset//",
+        "dots": f"{tmp_path}/dataset/../dataset/.",
+    }[root]
     assert listed(reader, file_root=spelling) == [("a/1.png", 0)]
 
 
 @both_readers
 @pytest.mark.parametrize("lazy_init", [False, True])
 def test_a_root_that_is_not_there_is_named(tmp_path, reader, lazy_init):
-    with pytest.raises(RuntimeError, match=f"{tmp_path}/root cannot be listed: No such file"):
-        Reading(reader, file_root=str(tmp_path / "root"), lazy_init=lazy_init).batch()
+    with pytest.raises(RuntimeError, match=f"{tmp_path}/dataset cannot be listed: No such file"):
+        Reading(reader, file_root=str(tmp_path / "dataset"), lazy_init=lazy_init).batch()
 
 
 @both_readers
@@ -195,7 +200,7 @@ LISTS = {
     "twice": "a/1.png 3\na/1.png 4\n",
     "leading zeros": "a/1.png 003\n",
     "nested": "a/nested/3.png 3\n",
-    "above the root": "../root/a/1.png 3\n",
+    "above the root": "../dataset/a/1.png 3\n",
     "missing file": "a/1.png 3\nnowhere.png 1\n",
     "empty": "",
     "no label": "a/1.png 3\nb/2.png\n",
@@ -209,7 +214,7 @@ LISTS = {
 
 @pytest.fixture
 def root(tmp_path):
-    return grow(tmp_path / "root", ["a/1.png", "a/x y.png", "a/nested/3.png", "b/2.png"])
+    return grow(tmp_path / "dataset", ["a/1.png", "a/x y.png", "a/nested/3.png", "b/2.png"])
 
 
 @pytest.mark.parametrize("with_root", [False, True])
@@ -288,6 +293,12 @@ def test_companions_come_with_their_image(segmentation, reader, count):
         companions = (HEADERS["png"] + f"{folder}/{stem}.png".encode(), depth, depth)
         assert sample.files == (HEADERS["jpg"] + sample.path.encode(), *companions[:count])
         assert sample.label == "ab".index(folder)
+
+
+@both_readers
+def test_a_substitute_has_no_companions(segmentation, reader):
+    with pytest.raises(ValueError, match="cannot be used with companions"):
+        Reading(reader, file_root=segmentation, companions=TEMPLATES[0], on_error="substitute", substitute="any.png")
 
 
 @both_readers
@@ -389,7 +400,7 @@ def encoded(name: str) -> bytes:
 
 
 BAD = {
-    "empty": (lambda path: path.write_bytes(b""), "empty"),
+    "empty": (lambda path: path.write_bytes(b""), "is empty"),
     "of no format": (lambda path: path.write_bytes(b"no image at all"), "of no known image format"),
     "a link to nothing": (lambda path: path.symlink_to("nowhere"), "No such file or directory"),
     "short": (lambda path: path.write_bytes(b"B"), "of no known image format"),
@@ -400,7 +411,7 @@ BAD = {
 def bad_dataset(request, tmp_path):
     """A root with a bad file, its name and what is wrong with it."""
     make, problem = BAD[request.param]
-    root = grow(tmp_path / "root", ["a/1.png", "a/3.png", "b/4.png"])
+    root = grow(tmp_path / "dataset", ["a/1.png", "a/3.png", "b/4.png"])
     make(Path(root) / "a/2.png")
     return root, "a/2.png", problem
 
@@ -480,7 +491,7 @@ def test_twenty_bad_files_are_shown_at_most(tmp_path, reader):
     (tmp_path / "a" / "99.png").write_bytes(encoded("png"))
     with pytest.raises(RuntimeError, match="30 of 31 samples have bad files") as error:
         Reading(reader, file_root=root, check_headers=True)
-    assert "/19.png: empty\n  …" in str(error.value)
+    assert "/19.png: is empty\n  …" in str(error.value)
     assert "/20.png" not in str(error.value)
 
 
@@ -543,3 +554,33 @@ def test_files_of_any_size_are_delivered_whole(tmp_path, reader, use_o_direct, s
         (tmp_path / "a" / name).write_bytes((HEADERS["png"] + content)[: max(size, 8)])
     for sample in outcome(reader, file_root=str(tmp_path), use_o_direct=use_o_direct):
         assert sample.files == ((HEADERS["png"] + content)[: max(size, 8)],)
+
+
+@both_readers
+def test_ctrl_c_works_after_several_readers_listed_at_once(tmp_path, run_python, reader):
+    """Listing sets a handler of its own for the time that it takes, whoever else is listing."""
+    root = grow(tmp_path / "dataset", [f"a/{i}.png" for i in range(200)])
+    program = f"""
+        import os, signal, threading, time
+        import dali_l3
+        from nvidia.dali import Pipeline, fn
+
+        def read():
+            for _ in range(40):
+                pipeline = Pipeline(batch_size=1, num_threads=1, device_id=None)
+                with pipeline:
+                    reader = fn.readers.{reader.__name__}(file_root={root!r}, on_error="skip", lazy_init=True)
+                    pipeline.set_outputs(*reader)
+                pipeline.build()
+                pipeline.run()  # lists the files, in a thread of its own
+
+        threads = [threading.Thread(target=read) for _ in range(4)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+        except KeyboardInterrupt:
+            print("interrupted")
+    """
+    assert run_python(textwrap.dedent(program)) == "interrupted"

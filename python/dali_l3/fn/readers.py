@@ -20,7 +20,7 @@ def multi_format(**arguments):
         on_error: What to do about files that are missing, empty, unreadable or of no known image format: ``"raise"``,
             ``"skip"`` (a good sample of the same format takes their place) or ``"substitute"`` (the file `substitute`
             does, with the label of the bad one).
-        substitute: Path of a file, for ``on_error="substitute"``.
+        substitute: Path of a file, for ``on_error="substitute"``, which `companions` rule out.
         check_headers: Whether L3, PNG and JPEG files with cut-off headers are bad too.
         strict: Whether what `fn.readers.file` silently passes over (hidden folders, class folders without files,
             dangling links, files listed twice) is an error.
@@ -34,6 +34,7 @@ def multi_format(**arguments):
 
     Raises:
         RuntimeError: When the pipeline is built or runs, with the file's name and what is wrong with it.
+        ValueError: When the pipeline is built with arguments that make no sense.
     """
     _plugin.load()
     from nvidia.dali import fn
@@ -53,14 +54,13 @@ def liquid(*, cache_size: int | str = 0, **arguments):
         policy: ``"liquid"``: a part of every batch is kept for the next epoch. ``"minio"``: a fixed random part of the
             shard is kept for good. ``"none"``: nothing is kept.
         read_order: ``"random"`` or, for disks on which seeking is slow, ``"sequential"``.
-        **arguments: Those of `multi_format`, except that `mix` is implied.
+        **arguments: Those of `multi_format`, except `mix`, which is implied.
 
     Returns:
         list[DataNode]: As `multi_format`.
 
     Raises:
-        ValueError: When `cache_size` is no size.
-        RuntimeError: As `multi_format`.
+        ValueError: When `cache_size` is no size; else, as RuntimeError, as `multi_format`.
     """
     _plugin.load()
     from nvidia.dali import fn

@@ -182,14 +182,14 @@ TEST(bad_files_are_named_or_left_out) {
   dataset.options.sniff = true;
   const std::string error = dataset.error();
   CHECK(contains(error, "4 of 6 samples"));
-  for (const char *file : {"a/2.png: empty", "a/3.png: of no known", "a/5.png: No such file", "a: not a regular file"})
+  for (const char *file : {"a/2.png: is empty", "a/3.png: of no known", "a/5.png: No such file", "a: is a directory"})
     CHECK(contains(error, dataset.path(file)));
   dataset.options.on_error = OnError::skip;
   CHECK_EQUAL(dataset.listed(), "a/1.png 0; a/4.png 3; ");
   const Catalogue catalogue = list_dataset(dataset.options);
   CHECK(catalogue.entries[0].format == FileFormat::png && catalogue.entries[1].format == FileFormat::jpeg);
   CHECK_EQUAL(catalogue.entries[0].file.size, kPng.size());
-  CHECK(contains(catalogue.problems.back(), dataset.path("a/2.png: empty")));
+  CHECK(contains(catalogue.problems.back(), dataset.path("a/2.png: is empty")));
 }
 
 TEST(many_bad_files_are_counted_and_the_first_named) {
