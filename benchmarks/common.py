@@ -12,7 +12,7 @@ import re
 import statistics
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy as np
 from PIL import Image, features
 from rich.console import Console
 from rich.table import Table
+from targets import Target
 
 import dali_l3
 
@@ -73,41 +74,35 @@ def median_ratio(numerators: Iterable[float], denominators: Iterable[float]) -> 
     return statistics.median(a / b for a, b in zip(numerators, denominators, strict=True))
 
 
-# ---- PNG, the baseline -----------------------------------------------------------------------------------------------
+# ---- encoders --------------------------------------------------------------------------------------------------------
+
+
+def pillow(name: str, **options: Any) -> Callable[[np.ndarray], bytes]:
+    """An encoder to a format that Pillow writes."""
+
+    def encode(image: np.ndarray) -> bytes:
+        buffer = io.BytesIO()
+        Image.fromarray(image).save(buffer, name, **options)
+        return buffer.getvalue()
+
+    return encode
 
 
 def png(image: np.ndarray) -> bytes:
-    """A PNG file of level 6: by Pillow, or, for 16-bit colours, which Pillow cannot write, by libpng."""
+    """A PNG file of level 6, the baseline: by Pillow, or, for 16-bit colours, which Pillow cannot write, by libpng."""
     if image.dtype == np.uint16 and image.ndim == 3:
         return imagecodecs.png_encode(image, level=6)
-    buffer = io.BytesIO()
-    Image.fromarray(image).save(buffer, "PNG", compress_level=6)
-    return buffer.getvalue()
+    return pillow("PNG", compress_level=6)(image)
 
 
 # ---- reporting -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Target:
-    """A figure that was measured and the one that it should reach."""
-
-    name: str
-    measured: float
-    limit: float
-    at_most: bool = False
-
-    @property
-    def met(self) -> bool:
-        return self.measured <= self.limit if self.at_most else self.measured >= self.limit
-
-
 def show_targets(targets: Iterable[Target]) -> None:
     table = Table("target", "measured", "wanted", "", title="Targets")
     for target in targets:
-        sign = "<=" if target.at_most else ">="
         verdict = "[green]met[/]" if target.met else "[red]missed[/]"
-        table.add_row(target.name, f"{target.measured:.3g}", f"{sign} {target.limit:g}", verdict)
+        table.add_row(target.name, f"{target.measured:.3g}", target.wanted, verdict)
     console.print(table)
 
 

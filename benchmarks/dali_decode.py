@@ -9,7 +9,6 @@ writes results/dali_decode.json and a plot beside it. The protocol is described 
 from __future__ import annotations
 
 import argparse
-import io
 import itertools
 import resource
 import shutil
@@ -23,9 +22,8 @@ from typing import Any
 import datasets
 import matplotlib.pyplot as plt
 import numpy as np
-from common import RESULTS, OthersLoad, Target, console, png, show_targets, write_results
+from common import RESULTS, OthersLoad, Target, console, pillow, png, show_targets, write_results
 from nvidia.dali import Pipeline, fn, pipeline_def
-from PIL import Image
 from rich.table import Table
 
 import dali_l3
@@ -37,16 +35,7 @@ SIZES = {"FHD": (1080, 1920), "HD": (720, 1280), "UHD": (2160, 3840)}
 TARGETS = {"FHD": 20, "HD": 12, "UHD": 20}  # times PNG's images/s, at least
 
 
-def _pillow(name: str, **options: Any) -> Callable[[np.ndarray], bytes]:
-    def encode(image: np.ndarray) -> bytes:
-        buffer = io.BytesIO()
-        Image.fromarray(image).save(buffer, name, **options)
-        return buffer.getvalue()
-
-    return encode
-
-
-ENCODERS = {"png": png, "l3": dali_l3.encode, "bmp": _pillow("BMP"), "jpg": _pillow("JPEG", quality=95)}
+ENCODERS = {"png": png, "l3": dali_l3.encode, "bmp": pillow("BMP"), "jpg": pillow("JPEG", quality=95)}
 PNG = "PNG"
 SYSTEMS = {  # name: file type, decoder
     PNG: ("png", fn.decoders.image),

@@ -2,10 +2,11 @@
 
     python benchmarks/gpu_decode.py
 
-needs a CUDA device, nvcc, CMake, a C++20 compiler and numpy, and takes less than ten minutes. Where Pillow is
-installed, PNG is measured on the CPU beside it; where nvCOMP 6 is, its decoders; where DALI and dali_l3 are, DALI's
-pipelines. What is missing is left out with a word. Writes results/gpu_decode-CARD.json. The protocol is described in
-docs/gpu.md.
+needs a CUDA device, nvcc, CMake, a C++20 compiler and numpy. First it checks every kind of image against the CPU, then
+it measures. Where Pillow is installed, PNG is measured on the CPU beside it; where nvCOMP 6 is, its decoders; where
+DALI and dali_l3 are, DALI's pipelines; where compute-sanitizer is, the check is repeated under it. What is missing is
+left out with a word, and so is what ten minutes leave no time for. A part that fails is reported, and the others go
+on. Writes results/gpu_decode-CARD.json, anew after each part. The protocol is described in docs/gpu.md.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import importlib.util
-import io
 import json
 import os
 import platform
@@ -21,42 +21,26 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from gpu import make_images
+from targets import Target
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 Record = dict[str, Any]  # what was measured ("what"), under which conditions, and the figures
 
 MANY = 32  # images in a batch, from which on the targets hold
-PNG_SECONDS = 5  # how long to decode PNG
+PROFILES = ("fast", "raw", "paper")
+PART_SECONDS = 150  # after which a part counts as hanging
 
 
 # ---- targets ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Target:
-    """A figure that was measured and the one that it should reach."""
-
-    name: str
-    measured: float
-    limit: float
-    at_most: bool = False
-
-    @property
-    def met(self) -> bool:
-        return self.measured <= self.limit if self.at_most else self.measured >= self.limit
-
-    def __str__(self) -> str:
-        sign, verdict = "<=" if self.at_most else ">=", "pass" if self.met else "MISS"
-        return f"  {verdict}  {self.name}: {self.measured:.3g} (wanted {sign} {self.limit:g})"
 
 
 def find(records: list[Record], what: str, **conditions: Any) -> list[Record]:
@@ -65,13 +49,13 @@ def find(records: list[Record], what: str, **conditions: Any) -> list[Record]:
 
 def targets(records: list[Record]) -> Iterator[Target]:
     """The targets for FHD images: the worst figure over the batches of MANY images and more counts."""
-    (copy,) = find(records, "device copy")
-    (host_copy,) = find(records, "host to device")
     kernels = [r for r in find(records, "kernel", size="FHD", profile="fast") if r["batch"] >= MANY]
     whole = [r for r in find(records, "end to end", size="FHD", profile="fast") if r["batch"] >= MANY]
-    if kernels:
-        bandwidth = min((r["bytes_in"] + r["bytes_out"]) / r["seconds"] for r in kernels)
-        yield Target("fast kernel, bytes in and out / device copy", bandwidth / copy["bytes_per_s"], 0.4)
+    dali = find(records, "dali", size="FHD", decoder="decoders.l3", files="l3")
+    for copy in find(records, "device copy"):
+        if kernels:
+            bandwidth = min((r["bytes_in"] + r["bytes_out"]) / r["seconds"] for r in kernels)
+            yield Target("fast kernel, bytes in and out / device copy", bandwidth / copy["bytes_per_s"], 0.4)
     for published in find(records, "published", size="FHD"):
         if kernels:
             pixels_per_s = min(r["bytes_out"] / r["seconds"] for r in kernels)
@@ -82,35 +66,36 @@ def targets(records: list[Record]) -> Iterator[Target]:
             pixels_per_s = min(r["images_per_s"] for r in whole) * image_bytes
             ratio = pixels_per_s / (published["bytes_out"] / published["seconds"])
             yield Target("end to end / published mapping with its allocations and copies", ratio, 20)
-    for name, figures in (("C interface", whole), ("DALI, decoders.l3(mixed)", dali_at_best(records))):
-        if figures:
-            rate = min(r["file_bytes_per_s"] for r in figures) / host_copy["bytes_per_s"]
+    for name, figures in (("C interface", whole), ("DALI, decoders.l3(mixed)", dali)):
+        if not figures:
+            continue
+        for copy in find(records, "host to device"):
+            rate = min(r["file_bytes_per_s"] for r in figures) / copy["bytes_per_s"]
             yield Target(f"{name}: encoded bytes end to end / copied to the device", rate, 0.8)
-            cpu = max(r["cpu_seconds_per_image"] for r in figures)
-            yield Target(f"{name}: CPU ms per FHD image", cpu * 1e3, 0.5, at_most=True)
+        cpu = max(r["cpu_seconds_per_image"] for r in figures)
+        yield Target(f"{name}: CPU ms per FHD image", cpu * 1e3, 0.5, at_most=True)
 
 
-def dali_at_best(records: list[Record]) -> list[Record]:
-    return find(records, "dali", size="FHD", decoder="decoders.l3", files="l3")
-
-
-# ---- building and running --------------------------------------------------------------------------------------------
+# ---- building --------------------------------------------------------------------------------------------------------
 
 
 def find_nvcomp() -> Path | None:
     """The folder of nvCOMP 6, as the PyPI package nvidia-libnvcomp-cu13 installs it."""
-    try:
-        spec = importlib.util.find_spec("nvidia.libnvcomp")
-    except ModuleNotFoundError:
+    if not importable("nvidia.libnvcomp"):
         return None
-    folders = map(Path, spec.submodule_search_locations or []) if spec else []
+    folders = map(Path, importlib.util.find_spec("nvidia.libnvcomp").submodule_search_locations or [])
     return next((folder for folder in folders if (folder / "lib64/libnvcomp.so.6").exists()), None)
 
 
+def importable(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # a package above it is missing
+        return False
+
+
 def build(folder: Path, nvcomp: Path | None) -> Path:
-    """Builds the program with CMake for the card at hand; returns its path."""
-    if shutil.which("cmake") is None:
-        raise SystemExit("CMake is missing: pip install cmake")
+    """Builds the program with CMake for the card at hand; returns its path. Raises CalledProcessError."""
     configure = ["cmake", "-S", str(HERE / "gpu"), "-B", str(folder), f"-DNVCOMP_DIR={nvcomp or ''}"]
     configure.append(f"-DCMAKE_CUDA_ARCHITECTURES={query_card('compute_cap').replace('.', '')}")
     subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
@@ -127,15 +112,75 @@ def query_card(field: str) -> str:
         raise SystemExit(f"There is no CUDA device to measure: nvidia-smi fails ({error})") from None
 
 
-def run_program(program: Path, images: Path, seconds: float) -> list[Record]:
-    """Runs the program and returns what it measured; prints the lines as they come."""
-    records = []
-    with subprocess.Popen([program, images, "--seconds", str(seconds)], stdout=subprocess.PIPE, text=True) as process:
-        for line in process.stdout:
-            records.append(json.loads(line))
-            print(summary(records[-1]), flush=True)
+# ---- parts -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Part:
+    """A process that prints records as JSON, one a line, or the reason why it is left out."""
+
+    name: str
+    command: list[str]
+    missing: str = ""
+
+
+def parts(program: Path, images: Path, with_nvcomp: bool) -> Iterator[Part]:
+    """What there is to do, the most important first."""
+
+    def run(name: str, *arguments: str | Path, **options: str) -> Part:
+        return Part(name, [str(program), *map(str, arguments)], **options)
+
+    def python(name: str, script: str, folder: Path, *packages: str) -> Part:
+        missing = [package for package in packages if not importable(package)]
+        reason = f"not installed: {', '.join(missing)} (docs/gpu.md lists the packages)" if missing else ""
+        return Part(name, [sys.executable, str(HERE / "gpu" / script), str(folder)], reason)
+
+    sizes = sorted(make_images.SIZES, key=lambda size: size != "FHD")  # the targets' size first
+    check = run("check", "check", images / "HD")
+    sanitizer = shutil.which("compute-sanitizer")
+    no_sanitizer = "" if sanitizer else "compute-sanitizer, of the CUDA toolkit, is not on the PATH"
+    yield check
+    yield run("copies", "copies")
+    for size in sizes:
+        for profile in PROFILES:
+            yield run(f"{size}, {profile}", "decode", images / size, profile)
+        yield run(f"{size}, published mapping", "published", images / size)
+        yield python(f"{size}, DALI", "dali_mixed.py", images / size, "nvidia.dali", "dali_l3", "PIL")
+        yield python(f"{size}, PNG on the CPU", "png_on_cpu.py", images / size, "PIL")
+        if size == sizes[0]:
+            for tool in ("memcheck", "racecheck"):
+                command = [str(sanitizer), "--tool", tool, "--error-exitcode", "1", *check.command]
+                yield Part(f"check under {tool}", command, no_sanitizer)
+        missing = "" if with_nvcomp else "it is not installed (PyPI: nvidia-libnvcomp-cu13)"
+        yield run(f"{size}, nvCOMP", "nvcomp", images / size, missing=missing)
+
+
+def run_part(part: Part, seconds: float) -> list[Record]:
+    """The records that a part prints; at the end one that tells of its failure, if it fails or takes too long."""
+    records: list[Record] = []
+    last_words = "no reason given"
+    late = threading.Event()
+    with subprocess.Popen(part.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+
+        def kill() -> None:
+            late.set()
+            process.kill()
+
+        timer = threading.Timer(seconds, kill)
+        timer.start()
+        for line in map(str.strip, process.stdout):
+            if line.startswith('{"what"'):
+                records.append(json.loads(line))
+                print(f"  {summary(records[-1])}", flush=True)
+            elif line:
+                last_words = line
+                print(f"  {line}", flush=True)
+        timer.cancel()
+    if late.is_set():
+        last_words = f"stopped after {seconds:.0f} s"
     if process.returncode != 0:
-        raise SystemExit("the GPU decoder failed")
+        records.append({"what": "failure", "part": part.name, "reason": last_words})
+        print(f"  FAILED: {last_words}", flush=True)
     return records
 
 
@@ -144,6 +189,8 @@ def summary(record: Record) -> str:
     names = [str(value) for value in record.values() if isinstance(value, str)]
     if "batch" in record:
         names.append(f"batch {record['batch']}")
+    if "images" in record:
+        names.append(f"{record['images']} images equal the CPU's")
     figures = []
     if "bytes_out" in record and "seconds" in record:
         figures.append(f"{record['bytes_out'] / record['seconds'] / 1e9:.1f} GB/s out")
@@ -156,67 +203,10 @@ def summary(record: Record) -> str:
     return f"{', '.join(names)}: {', '.join(figures)}" if figures else ", ".join(names)
 
 
-# ---- PNG on the CPU --------------------------------------------------------------------------------------------------
-
-
-def measure_png(images: Path, size: str) -> list[Record]:
-    """Images per second that all of the machine's CPUs decode from PNG in memory, with Pillow."""
-    try:
-        from PIL import Image
-    except ModuleNotFoundError:
-        print("PNG: left out, Pillow is not installed")
-        return []
-    files = []
-    for path in sorted((images / size).glob("*.ppm")):
-        buffer = io.BytesIO()
-        Image.open(path).save(buffer, "PNG", compress_level=6)
-        files.append(buffer.getvalue())
-
-    def decode(number: int) -> None:
-        Image.open(io.BytesIO(files[number % len(files)])).load()
-
-    threads = len(os.sched_getaffinity(0))
-    with ThreadPoolExecutor(threads) as pool:  # Pillow decodes without the interpreter's lock
-        start, decoded = time.perf_counter(), 0
-        while (elapsed := time.perf_counter() - start) < PNG_SECONDS:
-            list(pool.map(decode, range(4 * threads)))
-            decoded += 4 * threads
-    file_bytes = sum(map(len, files)) / len(files)
-    record = {"what": "png", "size": size, "threads": threads, "images_per_s": decoded / elapsed}
-    return [record | {"bytes_in": file_bytes, "file_bytes_per_s": file_bytes * decoded / elapsed}]
-
-
-# ---- DALI ------------------------------------------------------------------------------------------------------------
-
-
-def measure_dali(images: Path) -> list[Record]:
-    """What gpu/dali_mixed.py measures, in a process of its own."""
-    missing = [name for name in ("nvidia.dali", "dali_l3", "PIL") if not importable(name)]
-    if missing:
-        print(f"DALI: left out, not installed: {', '.join(missing)} (docs/gpu.md lists the packages)")
-        return []
-    command = [sys.executable, str(HERE / "gpu/dali_mixed.py"), str(images)]
-    result = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    if result.returncode != 0:
-        print("DALI: its pipelines failed; what they measured before counts")
-    records = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
-    for record in records:
-        print(summary(record))
-    return records
-
-
-def importable(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:
-        return False
-
-
 # ---- results ---------------------------------------------------------------------------------------------------------
 
 
-def write_results(records: list[Record], reached: list[Target], folder: Path) -> Path:
-    (device,) = find(records, "device")
+def write_results(device: Record, records: list[Record], folder: Path) -> Path:
     document = {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "machine": {
@@ -227,8 +217,8 @@ def write_results(records: list[Record], reached: list[Target], folder: Path) ->
             "os": f"Linux {platform.release()}",
             "python": platform.python_version(),
         },
-        "records": records,
-        "targets": [asdict(target) | {"met": target.met} for target in reached],
+        "records": [device, *records],
+        "targets": [asdict(target) | {"met": target.met} for target in targets(records)],
     }
     slug = re.sub(r"[^a-z0-9]+", "-", device["card"].lower()).strip("-")
     path = folder / f"gpu_decode-{slug}.json"
@@ -240,33 +230,55 @@ def write_results(records: list[Record], reached: list[Target], folder: Path) ->
     return path
 
 
+def prepare(work: Path, nvcomp: Path | None) -> tuple[Path, bool]:
+    """Builds the program and makes the images; returns the program's path and whether it holds nvCOMP."""
+    if shutil.which("cmake") is None:
+        raise SystemExit("CMake is missing: pip install cmake")
+    try:
+        program = build(work, nvcomp)
+    except subprocess.CalledProcessError:
+        if nvcomp is None:
+            raise SystemExit("the GPU decoder does not compile here") from None
+        print("nvCOMP: left out, the program does not compile with it", flush=True)
+        return prepare(work, None)
+    make_images.write(work / "images")
+    return program, nvcomp is not None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Build, check and measure the GPU decoder.")
     parser.add_argument(
         "--work", type=Path, default=HERE.parent / "build/gpu_decode", help="folder of build and images"
     )
     parser.add_argument("--nvcomp", type=Path, default=find_nvcomp(), help="folder of nvCOMP 6 (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=0.1, help="least time for each figure")
+    parser.add_argument("--minutes", type=float, default=10, help="after which no more is measured (%(default)s)")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
 
-    start = time.perf_counter()
-    if arguments.nvcomp is None:
-        print("nvCOMP: left out, it is not installed (PyPI: nvidia-libnvcomp-cu13)")
-    program = build(arguments.work, arguments.nvcomp)
-    images = arguments.work / "images"
-    make_images.write(images)
-    print(f"Built, and images made, after {time.perf_counter() - start:.0f} s", flush=True)
-    records = run_program(program, images, arguments.seconds)
-    for size in make_images.SIZES:
-        for record in measure_png(images, size):
-            records.append(record)
-            print(summary(record))
-    records += measure_dali(images)
-    reached = list(targets(records))
-    path = write_results(records, reached, arguments.out)
-    print(*map(str, reached), sep="\n")
-    print(f"Results: {path}, after {time.perf_counter() - start:.0f} s")
+    start = time.monotonic()
+    print("Building, and making images", flush=True)
+    program, with_nvcomp = prepare(arguments.work, arguments.nvcomp)
+    device = run_part(Part("device", [str(program), "device"]), PART_SECONDS)[0]
+    if device["what"] == "failure":
+        raise SystemExit(f"the device cannot be used: {device['reason']}")
+
+    records: list[Record] = []
+    for part in parts(program, arguments.work / "images", with_nvcomp):
+        elapsed = time.monotonic() - start
+        seconds = min(PART_SECONDS, arguments.minutes * 60 - elapsed)
+        missing = part.missing or ("" if seconds > 0 else f"{arguments.minutes:g} minutes are over")
+        print(f"[{elapsed:.0f} s] {part.name}" + (f": left out, {missing}" if missing else ""), flush=True)
+        if missing:
+            records.append({"what": "left out", "part": part.name, "reason": missing})
+        else:
+            records += run_part(part, seconds)
+        path = write_results(device, records, arguments.out)
+
+    for target in targets(records):
+        print(f"{'pass' if target.met else 'MISS'}  {target.name}: {target.measured:.3g} (wanted {target.wanted})")
+    print(f"Results: {path}, after {time.monotonic() - start:.0f} s")
+    if failures := find(records, "failure"):
+        raise SystemExit(f"failed: {', '.join(failure['part'] for failure in failures)}")
 
 
 if __name__ == "__main__":

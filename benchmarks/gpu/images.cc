@@ -33,15 +33,18 @@ std::vector<Image> read_images(const std::string &folder) {
   return images;
 }
 
-Bytes encode(const Image &image, l3_profile profile) {
-  const l3_image view{image.pixels.data(), size_t{3} * image.width, image.width, image.height, 3, 8, 0};
+Bytes encode(const l3_image &image, l3_profile profile) {
   const l3_encode_options options{profile, 2, 1, nullptr, 0};
-  Bytes file(l3_encode_bound(&view, &options));
+  Bytes file(l3_encode_bound(&image, &options));
   size_t size = 0;
   l3_error error{};
-  check(l3_encode(&view, &options, file.data(), file.size(), &size, &error), error);
+  check(l3_encode(&image, &options, file.data(), file.size(), &size, &error), error);
   file.resize(size);
   return file;
+}
+
+Bytes encode(const Image &image, l3_profile profile) {
+  return encode(l3_image{image.pixels.data(), size_t{3} * image.width, image.width, image.height, 3, 8, 0}, profile);
 }
 
 l3_stream open(const Bytes &file) {

@@ -26,7 +26,8 @@ Image read_ppm(const std::string &path);
 // The files FOLDER/0.ppm, FOLDER/1.ppm and so on. Throws std::runtime_error where there is none.
 std::vector<Image> read_images(const std::string &folder);
 
-// Throws std::runtime_error.
+// Throw std::runtime_error.
+Bytes encode(const l3_image &image, l3_profile profile);
 Bytes encode(const Image &image, l3_profile profile);
 l3_stream open(const Bytes &file);
 Bytes decode_on_cpu(const Bytes &file);

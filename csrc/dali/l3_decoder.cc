@@ -13,11 +13,6 @@ using dali::CPUBackend;
 // Tiles in a piece: some 100 microseconds of work, so that taking a piece costs nothing beside it and one image still occupies all threads.
 constexpr uint32_t kTilesPerPiece = 64;
 
-// Bytes of a batch's output from which on it is written past the cache: it would be evicted before anyone reads it, and lines that are
-// written past the cache need not be read first. About a core's share of a last-level cache. The size that the system reports is wrong on
-// many virtual machines, and batches of 6 MB were seen to gain as much as batches of 100.
-constexpr size_t kBypassCacheSize = size_t{4} << 20;
-
 }  // namespace
 
 L3Decoder::L3Decoder(const dali::OpSpec &spec) : StatelessOperator(spec), batch_(spec) {}
@@ -31,7 +26,7 @@ void L3Decoder::RunImpl(dali::Workspace &ws) {
   const auto &input = ws.Input<CPUBackend>(0);
   auto &output = ws.Output<CPUBackend>(0);
   output.SetLayout("HWC");
-  const bool bypass_cache = output.nbytes() > kBypassCacheSize;
+  const bool bypass_cache = output.nbytes() >= L3_BYPASS_CACHE_SIZE;
 
   pieces_.clear();
   for (int i = 0; i < static_cast<int>(batch_.samples().size()); i++) {
@@ -113,8 +108,8 @@ Values are scaled to the range of the type: with UINT8, 65535 of a 16-bit image 
 becomes 1.0.)code",
                         DALI_UINT8)
     .AddOptionalArg("verify",
-                    R"code(Checks the checksums of the tiles that are decoded, where the file has them. Without it damage in a file may go
-unnoticed.)code",
+                    R"code(Checks the checksums of the tiles that are decoded, in all profiles, where the file has them. Without it damage in a
+file may go unnoticed.)code",
                     true)
     .AddParent("CropAttr")
     .AddParent("SliceAttr")

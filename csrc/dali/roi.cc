@@ -28,6 +28,18 @@ int64_t ToPixel(double value) {
   return std::llround(value);
 }
 
+// All arguments of either kind, whether or not they name a region by themselves.
+constexpr const char *kCropArguments[] = {"crop", "crop_h", "crop_w", "crop_d", "crop_pos_x", "crop_pos_y", "crop_pos_z", "rounding"};
+constexpr const char *kSliceArguments[] = {"start",     "end",  "shape",      "rel_start",         "rel_end",
+                                           "rel_shape", "axes", "axis_names", "normalized_anchor", "normalized_shape"};
+
+// The first of some arguments that the user has set, or an empty string.
+template <size_t count>
+std::string FirstGiven(const dali::OpSpec &spec, const char *const (&arguments)[count]) {
+  const auto given = std::find_if(arguments, arguments + count, [&](const char *name) { return spec.ArgumentDefined(name); });
+  return given == arguments + count ? "" : make_string("`", *given, "`");
+}
+
 }  // namespace
 
 // ---- Crop ----
@@ -205,17 +217,21 @@ Interval SliceArguments::InputWindow(int sample, int index, int64_t extent) cons
 // ---- Either ----
 
 RoiArguments::RoiArguments(const dali::OpSpec &spec) : crop_(spec), slice_(spec) {
-  Require(!crop_.Given() || !slice_.Given(), "A region is given either by crop arguments or by slice arguments, not by both");
+  const std::string crop = FirstGiven(spec, kCropArguments);
+  const std::string slice = spec.NumRegularInput() > 1 ? "the input `anchor`" : FirstGiven(spec, kSliceArguments);
+  Require(crop.empty() || slice.empty(),
+          make_string("A region is given either by crop arguments or by slice arguments, not by both: ", crop, " is one of the former, ",
+                      slice, " of the latter"));
 }
 
 void RoiArguments::Acquire(const dali::OpSpec &spec, const dali::Workspace &ws, int batch_size) {
-  if (crop_.Given()) crop_.Acquire(spec, ws, batch_size);
-  if (slice_.Given()) slice_.Acquire(spec, ws, batch_size);
+  if (crop_.NamesRegion()) crop_.Acquire(spec, ws, batch_size);
+  if (slice_.NamesRegion()) slice_.Acquire(spec, ws, batch_size);
 }
 
 Interval RoiArguments::Window(int sample, int axis, int64_t extent) const {
-  if (crop_.Given()) return crop_.Window(sample, axis, extent);
-  if (slice_.Given()) return slice_.Window(sample, axis, extent);
+  if (crop_.NamesRegion()) return crop_.Window(sample, axis, extent);
+  if (slice_.NamesRegion()) return slice_.Window(sample, axis, extent);
   return {0, extent};
 }
 

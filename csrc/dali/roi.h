@@ -22,7 +22,7 @@ struct Interval {
 class CropArguments {
  public:
   explicit CropArguments(const dali::OpSpec &spec);
-  bool Given() const { return crop_.HasExplicitValue() || height_.HasExplicitValue(); }
+  bool NamesRegion() const { return crop_.HasExplicitValue() || height_.HasExplicitValue(); }
   void Acquire(const dali::OpSpec &spec, const dali::Workspace &ws, int batch_size);
   Interval Window(int sample, int axis, int64_t extent) const;
 
@@ -37,7 +37,7 @@ class CropArguments {
 class SliceArguments {
  public:
   explicit SliceArguments(const dali::OpSpec &spec);
-  bool Given() const { return named_ || positional_; }
+  bool NamesRegion() const { return named_ || positional_; }
   void Acquire(const dali::OpSpec &spec, const dali::Workspace &ws, int batch_size);
   Interval Window(int sample, int axis, int64_t extent) const;
 

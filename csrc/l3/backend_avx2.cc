@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "dispatch.h"
 #include "generic_decoder.h"
 #include "generic_encoder.h"
 
@@ -88,7 +89,8 @@ inline Row64 prefix_sum(const Row64 &row) {
 
 // Every sample's left neighbour; the first keeps its own value.
 inline Row64 to_the_left(const Row64 &row) {
-  const __m256i first = _mm256_inserti128_si256(_mm256_broadcastb_epi8(_mm256_castsi256_si128(row.left)), _mm256_castsi256_si128(row.left), 1);
+  const __m128i lower = _mm256_castsi256_si128(row.left);
+  const __m256i first = _mm256_inserti128_si256(_mm256_broadcastb_epi8(lower), lower, 1);
   const __m256i middle = _mm256_permute2x128_si256(row.left, row.right, 0x21);
   return {_mm256_alignr_epi8(row.left, first, 15), _mm256_alignr_epi8(row.right, middle, 15)};
 }
@@ -151,13 +153,8 @@ uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileS
 }
 
 uint32_t decode_channel_8(const uint8_t *stream, const FastChannel &channel, TileShape shape, uint8_t *plane) {
-  switch (channel.predictor) {
-    case kAbove: return decode_channel<kAbove>(stream, channel, shape, plane);
-    case kSmoothAbove: return decode_channel<kSmoothAbove>(stream, channel, shape, plane);
-    case kLeft: return decode_channel<kLeft>(stream, channel, shape, plane);
-    case kPlane: return decode_channel<kPlane>(stream, channel, shape, plane);
-    default: return decode_channel<kSmoothPlane>(stream, channel, shape, plane);
-  }
+  return generic::with_predictor(channel.predictor,
+                                 [&](auto predictor) { return decode_channel<predictor>(stream, channel, shape, plane); });
 }
 
 inline __m256i load_32(const uint8_t *in) { return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(in)); }
@@ -222,11 +219,7 @@ void store_rgb_tile(const Planes<uint8_t> &planes, TileShape shape, uint8_t *out
 void store_tile_8(const Planes<uint8_t> &planes, uint32_t channels, Transform transform, TileShape shape, uint8_t *out, size_t row_stride,
                   bool bypass_cache) {
   if (channels != 3) return generic::store_tile(planes, channels, transform, shape, out, row_stride, bypass_cache);
-  switch (transform.color) {
-    case kTransformNone: return store_rgb_tile<kTransformNone>(planes, shape, out, row_stride, bypass_cache);
-    case kSubtractGreen: return store_rgb_tile<kSubtractGreen>(planes, shape, out, row_stride, bypass_cache);
-    default: return store_rgb_tile<kSubtractGreenAndMean>(planes, shape, out, row_stride, bypass_cache);
-  }
+  generic::with_color_transform(transform.color, [&](auto color) { store_rgb_tile<color>(planes, shape, out, row_stride, bypass_cache); });
 }
 
 void copy_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "dispatch.h"
 #include "generic_decoder.h"
 #include "generic_encoder.h"
 
@@ -139,8 +140,10 @@ uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileS
     __m512i base = above;
     if (!first_row) {
       if (predictor == kLeft) base = _mm512_broadcastb_epi8(_mm512_castsi512_si128(above));
-      if (predictor == kSmoothAbove || predictor == kSmoothPlane)
-        base = _mm512_avg_epu8(_mm512_avg_epu8(_mm512_permutexvar_epi8(to_the_left, above), _mm512_permutexvar_epi8(to_the_right, above)), above);
+      if (predictor == kSmoothAbove || predictor == kSmoothPlane) {
+        const __m512i left = _mm512_permutexvar_epi8(to_the_left, above), right = _mm512_permutexvar_epi8(to_the_right, above);
+        base = _mm512_avg_epu8(_mm512_avg_epu8(left, right), above);
+      }
     }
     above = _mm512_add_epi8(row, base);
     _mm512_store_si512(plane, above);
@@ -168,13 +171,8 @@ uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileS
 }
 
 uint32_t decode_channel_8(const uint8_t *stream, const FastChannel &channel, TileShape shape, uint8_t *plane) {
-  switch (channel.predictor) {
-    case kAbove: return decode_channel<kAbove>(stream, channel, shape, plane);
-    case kSmoothAbove: return decode_channel<kSmoothAbove>(stream, channel, shape, plane);
-    case kLeft: return decode_channel<kLeft>(stream, channel, shape, plane);
-    case kPlane: return decode_channel<kPlane>(stream, channel, shape, plane);
-    default: return decode_channel<kSmoothPlane>(stream, channel, shape, plane);
-  }
+  return generic::with_predictor(channel.predictor,
+                                 [&](auto predictor) { return decode_channel<predictor>(stream, channel, shape, plane); });
 }
 
 inline void stream_line(uint8_t *line, __m512i bytes) { _mm512_stream_si512(reinterpret_cast<__m512i *>(line), bytes); }
@@ -241,24 +239,16 @@ void store_tile(const Planes<uint8_t> &planes, TileShape shape, uint8_t *out, si
   }
 }
 
-template <uint32_t channels>
-void store_colour_tile(const Planes<uint8_t> &planes, uint32_t transform, TileShape shape, uint8_t *out, size_t row_stride,
-                       bool bypass_cache) {
-  switch (transform) {
-    case kTransformNone: return store_tile<channels, kTransformNone>(planes, shape, out, row_stride, bypass_cache);
-    case kSubtractGreen: return store_tile<channels, kSubtractGreen>(planes, shape, out, row_stride, bypass_cache);
-    default: return store_tile<channels, kSubtractGreenAndMean>(planes, shape, out, row_stride, bypass_cache);
-  }
-}
-
 void store_tile_8(const Planes<uint8_t> &planes, uint32_t channels, Transform transform, TileShape shape, uint8_t *out, size_t row_stride,
                   bool bypass_cache) {
-  switch (channels) {
-    case 1: return store_tile<1, kTransformNone>(planes, shape, out, row_stride, bypass_cache);
-    case 2: return store_tile<2, kTransformNone>(planes, shape, out, row_stride, bypass_cache);
-    case 3: return store_colour_tile<3>(planes, transform.color, shape, out, row_stride, bypass_cache);
-    default: return store_colour_tile<4>(planes, transform.color, shape, out, row_stride, bypass_cache);
-  }
+  if (channels == 1) return store_tile<1, kTransformNone>(planes, shape, out, row_stride, bypass_cache);
+  if (channels == 2) return store_tile<2, kTransformNone>(planes, shape, out, row_stride, bypass_cache);
+  generic::with_color_transform(transform.color, [&](auto color) {
+    if (channels == 3)
+      store_tile<3, color>(planes, shape, out, row_stride, bypass_cache);
+    else
+      store_tile<4, color>(planes, shape, out, row_stride, bypass_cache);
+  });
 }
 
 void copy_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows) {

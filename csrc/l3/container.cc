@@ -34,8 +34,6 @@ enum Field : uint32_t {
 
 enum Flag : uint8_t { kTwoDimensional = 1, kHasChecksums = 2, kKnownFlags = 3 };
 
-constexpr uint32_t kMaxKey = 255;
-
 uint32_t header_checksum(const uint8_t *header, uint32_t size) {
   constexpr uint8_t zero[4] = {};
   uint32_t crc = crc32c(header, kHeaderChecksum);
@@ -224,7 +222,8 @@ extern "C" l3_status l3_next_metadata(const l3_stream *stream, size_t *cursor, l
   const size_t left = area_size - *cursor;
   if (left < 8) return fail(error, L3_ERROR_CORRUPT, "metadata ends within an entry");
   const uint32_t key_size = load<uint32_t>(start), value_size = load<uint32_t>(start + 4);
-  if (key_size < 1 || key_size > kMaxKey) return fail(error, L3_ERROR_CORRUPT, "a metadata key of %u bytes: must be 1 to 255", key_size);
+  if (key_size < 1 || key_size > kMaxKey)
+    return fail(error, L3_ERROR_CORRUPT, "a metadata key of %u bytes: must be 1 to %u", key_size, kMaxKey);
   if (value_size > left - 8 || aligned4(key_size + value_size) > left - 8)
     return fail(error, L3_ERROR_CORRUPT, "metadata ends within an entry");
   *entry = {reinterpret_cast<const char *>(start + 8), key_size, start + 8 + key_size, value_size};

@@ -41,7 +41,7 @@ void prefetch(const uint8_t *bytes, uint32_t size) {
 class TileDecoder {
  public:
   TileDecoder(const l3_stream &stream, const l3_output &output, uint32_t options, const Kernels &kernels, l3_error *error)
-      : stream_(stream), info_(stream.info), output_(output), kernels_(kernels), error_(error) {
+      : stream_(stream), info_(stream.info), output_(output), kernels_(kernels), error_(error), prototype_tiles_(stream) {
     verifies_ = (options & L3_VERIFY) || ((options & L3_VERIFY_UNLESS_STORED) && info_.profile != L3_PROFILE_RAW);
     native_output_ = !needs_conversion(info_.channels, info_.bits, output.color, output.sample);
     streams_ = native_output_ && output.bypass_cache && kernels.stream_rows;
@@ -101,7 +101,7 @@ class TileDecoder {
 
   l3_status decode_to(uint32_t tile, TileShape shape, const Target &target) {
     if (info_.prototype) {
-      if (l3_status status = decode_prototype_tile(stream_, tile, scratch_.pixels, error_)) return status;
+      if (l3_status status = prototype_tiles_.decode(tile, scratch_.pixels, error_)) return status;
       if (target.pixels != scratch_.pixels) copy_to(scratch_.pixels, shape, target);
       return L3_OK;
     }
@@ -113,7 +113,8 @@ class TileDecoder {
       return L3_OK;
     }
     make_readable_past_end(&source);
-    if (info_.bits == 8) return decode_planes(tile, source, shape, target, scratch_.planes_8, kernels_.decode_channel_8, kernels_.store_tile_8);
+    if (info_.bits == 8)
+      return decode_planes(tile, source, shape, target, scratch_.planes_8, kernels_.decode_channel_8, kernels_.store_tile_8);
     return decode_planes(tile, source, shape, target, scratch_.planes_16, kernels_.decode_channel_16, kernels_.store_tile_16);
   }
 
@@ -156,6 +157,7 @@ class TileDecoder {
   const l3_output &output_;
   const Kernels &kernels_;
   l3_error *const error_;
+  PrototypeTiles prototype_tiles_;
   bool verifies_;
   bool native_output_;    // no conversion
   bool streams_;          // writes past the cache

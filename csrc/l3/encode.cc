@@ -31,8 +31,8 @@ l3_status check(const l3_image &image, const l3_encode_options &options, l3_info
     return fail(error, L3_ERROR_ARGUMENT, "no profile %d to encode", int(options.profile));
   if (options.effort < 1 || options.effort > 3) return fail(error, L3_ERROR_ARGUMENT, "effort %u: must be 1 to 3", options.effort);
   for (size_t i = 0; i < options.metadata_count; i++)
-    if (!options.metadata[i].key_size || options.metadata[i].key_size > 255)
-      return fail(error, L3_ERROR_ARGUMENT, "a metadata key of %zu bytes: must be 1 to 255", options.metadata[i].key_size);
+    if (!options.metadata[i].key_size || options.metadata[i].key_size > kMaxKey)
+      return fail(error, L3_ERROR_ARGUMENT, "a metadata key of %zu bytes: must be 1 to %u", options.metadata[i].key_size, kMaxKey);
   info->metadata_size = metadata_area_size(options.metadata, options.metadata_count);
   if (info->metadata_size > L3_MAX_METADATA)
     return fail(error, L3_ERROR_LIMIT, "the metadata exceeds the limit of %d bytes", L3_MAX_METADATA);
@@ -43,7 +43,8 @@ l3_status check(const l3_image &image, const l3_encode_options &options, l3_info
 uint32_t tile_bound(const l3_info &info, TileShape shape) {
   const uint32_t raw_size = shape.pixels() * pixel_size(info);
   if (info.profile == L3_PROFILE_RAW) return aligned4(raw_size);
-  // Whole octets, of 8 x 1 samples in `paper` and of 4 x 2 in `fast`, and beside them heads, palettes, bitmaps, index words and row headers.
+  // Whole octets, of 8 x 1 samples in `paper` and of 4 x 2 in `fast`, and beside them heads, palettes, bitmaps, index words and row
+  // headers.
   const uint32_t octets = info.profile == L3_PROFILE_PAPER ? (shape.width + 7) / 8 * shape.height : shape.groups() * shape.row_pairs();
   const uint32_t rest = 1 + info.channels * (8 + 32 + 8 + std::max(5 * shape.units(), shape.height * 3));
   return aligned4(octets * 8 * pixel_size(info) + rest);
@@ -64,8 +65,8 @@ uint32_t store_raw_tile(const uint8_t *pixels, size_t row_stride, uint32_t row_s
 }
 
 // Writes a tile's stream, not padded; returns its size.
-uint32_t encode_tile(const l3_info &info, uint32_t effort, const Kernels &kernels, const uint8_t *pixels, size_t row_stride, TileShape shape,
-                     uint8_t *out) {
+uint32_t encode_tile(const l3_info &info, uint32_t effort, const Kernels &kernels, const uint8_t *pixels, size_t row_stride,
+                     TileShape shape, uint8_t *out) {
   switch (info.profile) {
     case L3_PROFILE_RAW: return store_raw_tile(pixels, row_stride, shape.width * pixel_size(info), shape.height, out);
     case L3_PROFILE_PAPER:

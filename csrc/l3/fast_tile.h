@@ -83,7 +83,8 @@ L3_HOST_DEVICE const char *read_unit_bitmap(const uint8_t *bytes, uint32_t units
 
 // Reads and validates the stream's heads and the parts of each body that its head describes, but not what the octets say. Returns null, or
 // what is wrong.
-L3_HOST_DEVICE const char *parse_fast_tile(const uint8_t *stream, uint32_t size, uint32_t channels, uint32_t bits, TileShape shape, FastTile *tile) {
+L3_HOST_DEVICE const char *parse_fast_tile(const uint8_t *stream, uint32_t size, uint32_t channels, uint32_t bits, TileShape shape,
+                                           FastTile *tile) {
   const uint32_t head_size = channel_head_size(bits);
   uint32_t position = 1 + channels * head_size;
   if (size < position) return "too short for its heads";

@@ -7,6 +7,7 @@
 #include <bit>
 #include <type_traits>
 
+#include "dispatch.h"
 #include "generic_decoder.h"
 #include "label_map.h"
 
@@ -15,8 +16,8 @@ namespace {
 
 constexpr uint32_t kMaxGroups = L3_TILE / 4;  // in a row pair
 
-// A channel with its edges repeated: the neighbours of every sample of a row are read at once, without special cases. Rows are kStride samples
-// apart, and row(y)[-2] to row(y)[L3_TILE] may be read.
+// A channel with its edges repeated: the neighbours of every sample of a row are read at once, without special cases. Rows are kStride
+// samples apart, and row(y)[-2] to row(y)[L3_TILE] may be read.
 template <typename Sample>
 struct PaddedPlane {
   static constexpr uint32_t kMargin = 16, kStride = L3_TILE + 2 * kMargin;
@@ -50,8 +51,8 @@ struct ColumnMasks {
   }
 };
 
-// The residual of sample x of a row under `predictor`, not yet masked to the tile. `row` and `above` point at the sample and the one above it,
-// `first` is the column's mask. In row 0 `above` is not read.
+// The residual of sample x of a row under `predictor`, not yet masked to the tile. `row` and `above` point at the sample and the one above
+// it, `first` is the column's mask. In row 0 `above` is not read.
 template <typename Sample>
 [[gnu::always_inline]] inline Sample residual(const Sample *row, const Sample *above, Sample first, uint32_t predictor, bool row_0) {
   const auto select = [first](Sample if_first, Sample otherwise) { return Sample((if_first & first) | (otherwise & ~first)); };
@@ -67,9 +68,9 @@ template <typename Sample>
   return select(from_smooth, Sample(left - (smooth - smooth_left)));
 }
 
-// What the widths and the codes of groups follow from, sample by sample and for several row pairs at once: the bitwise or, over the two rows of
-// a pair, of the residuals v with v < 0 counted as ~v, and the same of -v. Over a group, the first is below 2^(n-1) if and only if code 2n - 1
-// holds it, the second if and only if code 2n does.
+// What the widths and the codes of groups follow from, sample by sample and for several row pairs at once: the bitwise or, over the two
+// rows of a pair, of the residuals v with v < 0 counted as ~v, and the same of -v. Over a group, the first is below 2^(n-1) if and only if
+// code 2n - 1 holds it, the second if and only if code 2n does.
 template <typename Sample, uint32_t row_pairs>
 struct Magnitudes {
   alignas(64) Row<Sample> low[row_pairs], high[row_pairs];
@@ -189,7 +190,8 @@ inline uint32_t cover_of(uint32_t set, uint32_t code) {
   return uint32_t(std::countr_zero(wider));
 }
 
-// Code sets of at most 2^b codes for b = 0, 1, …, found by taking away, from all codes that occur, the one whose groups cost least elsewhere.
+// Code sets of at most 2^b codes for b = 0, 1, …, found by taking away, from all codes that occur, the one whose groups cost least
+// elsewhere.
 template <typename Sample>
 std::array<CodeSet, 6> choose_code_sets(Histogram<Sample> histogram) {
   constexpr uint32_t kMaxBits = max_index_bits(8 * sizeof(Sample));
@@ -364,13 +366,7 @@ class FastTileEncoder {
 
   // Fills residuals_ and codes_.
   void analyse(const PaddedPlane<Sample> &plane, uint32_t predictor) {
-    switch (predictor) {
-      case kAbove: return analyse<kAbove>(plane);
-      case kSmoothAbove: return analyse<kSmoothAbove>(plane);
-      case kLeft: return analyse<kLeft>(plane);
-      case kPlane: return analyse<kPlane>(plane);
-      default: return analyse<kSmoothPlane>(plane);
-    }
+    with_predictor(predictor, [&](auto constant) { analyse<constant>(plane); });
   }
 
   template <uint32_t predictor>

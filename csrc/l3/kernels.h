@@ -21,8 +21,8 @@ struct Kernels {
   uint32_t (*decode_channel_8)(const uint8_t *stream, const FastChannel &channel, TileShape shape, uint8_t *plane);
   uint32_t (*decode_channel_16)(const uint8_t *stream, const FastChannel &channel, TileShape shape, uint16_t *plane);
 
-  // Transform the planes and write them as interleaved pixels. `bypass_cache`: with non-temporal stores; `out` and `row_stride` are multiples
-  // of a cache line then.
+  // Transform the planes and write them as interleaved pixels. `bypass_cache`: with non-temporal stores; `out` and `row_stride` are
+  // multiples of a cache line then.
   void (*store_tile_8)(const Planes<uint8_t> &planes, uint32_t channels, Transform transform, TileShape shape, uint8_t *out,
                        size_t row_stride, bool bypass_cache);
   void (*store_tile_16)(const Planes<uint16_t> &planes, uint32_t channels, Transform transform, TileShape shape, uint8_t *out,
@@ -35,8 +35,8 @@ struct Kernels {
   // Copy rows of bytes.
   void (*copy_rows)(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows);
 
-  // Copy rows of bytes past the cache, whole lines at a time; null where the back end cannot. Pieces of rows may follow each other from left to
-  // right: a line that `to_right` leaves unfinished waits in the seam, until the next piece, which comes `from_left`, completes it.
+  // Copy rows of bytes past the cache, whole lines at a time; null where the back end cannot. Pieces of rows may follow each other from
+  // left to right: a line that `to_right` leaves unfinished waits in the seam, until the next piece, which comes `from_left`, completes it.
   // `to_right` needs rows of a line at least. Up to a line before and after each row of `in` may be read, unless `out` and `out_stride` are
   // multiples of a line.
   void (*stream_rows)(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows, Seam &seam,

@@ -1,8 +1,8 @@
 // A team of lanes that move in step, for code that is to run on a GPU and, for tests, on a CPU.
 //
-// Lock-step code is written over a type `Lanes` that offers a number per lane (`Lanes::Number`, with the usual operators) and the operations
-// below. On a GPU a Number is one register of each thread of a half warp, and the operations are shuffles; here it is an array that every
-// operation walks lane by lane.
+// Lock-step code is written over a type `Lanes` that offers a number per lane (`Lanes::Number`, with the usual operators) and the
+// operations below. On a GPU a Number is one register of each thread of a half warp, and the operations are shuffles; here it is an array
+// that every operation walks lane by lane.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,9 @@ struct HostLanes {
     friend Number operator~(const Number &a) { return each(a, a, [](uint32_t x, uint32_t) { return ~x; }); }
     // Comparisons give 1 or 0.
     friend Number operator<(const Number &a, const Number &b) { return each(a, b, [](uint32_t x, uint32_t y) { return uint32_t(x < y); }); }
-    friend Number operator==(const Number &a, const Number &b) { return each(a, b, [](uint32_t x, uint32_t y) { return uint32_t(x == y); }); }
+    friend Number operator==(const Number &a, const Number &b) {
+      return each(a, b, [](uint32_t x, uint32_t y) { return uint32_t(x == y); });
+    }
   };
 
   // The lane's own number, 0 to kCount - 1.
@@ -85,8 +87,8 @@ struct HostLanes {
   // One lane's number, for all. On a GPU it is a register like any other, on the host a plain one.
   static uint32_t broadcast(const Number &a, uint32_t lane) { return a.lane[lane]; }
 
-  // Whether the condition holds in any lane, of this team or of another that moves in step with it: for skipping work that no lane needs, which
-  // must not change the result.
+  // Whether the condition holds in any lane, of this team or of another that moves in step with it: for skipping work that no lane needs,
+  // which must not change the result.
   static bool any(const Number &condition) {
     for (uint32_t value : condition.lane)
       if (value) return true;

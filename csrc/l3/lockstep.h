@@ -1,9 +1,9 @@
-// Decoding a channel of a `fast` tile with a team of 16 lanes, a group of 4 x 2 samples each: the form in which a GPU does it, and the meaning
-// that all back ends are tested against. docs/format.md, "Body with predictors 0 … 4", in statements.
+// Decoding a channel of a `fast` tile with a team of 16 lanes, a group of 4 x 2 samples each: the form in which a GPU does it, and the
+// meaning that all back ends are tested against. docs/format.md, "Body with predictors 0 … 4", in statements.
 #pragma once
 
 #include "fast_tile.h"
-#include "lanes.h"
+#include "lockstep_bits.h"
 
 namespace l3::lockstep {
 
@@ -14,7 +14,8 @@ class ChannelDecoder {
   static_assert(Lanes::kCount * 4 == L3_TILE);
 
  public:
-  L3_DEVICE ChannelDecoder(const uint8_t *stream, const FastChannel &channel, TileShape shape) : stream_(stream), channel_(channel), shape_(shape) {
+  L3_DEVICE ChannelDecoder(const uint8_t *stream, const FastChannel &channel, TileShape shape)
+      : stream_(stream), channel_(channel), shape_(shape) {
     for (Number &sample : above_) sample = channel.first;
   }
 
@@ -33,10 +34,8 @@ class ChannelDecoder {
   }
 
  private:
-  // `width` (at most 8) bits at each lane's own bit position from a byte position.
   L3_DEVICE Number read_bits(const Number &byte, const Number &bit, const Number &width) const {
-    const Number two_bytes = Lanes::load_16(stream_, byte + (bit >> 3));
-    return (two_bytes >> (bit & 7)) & ((Number(1) << width) - 1);
+    return lockstep::read_bits<Lanes>(stream_, byte, bit, width);
   }
 
   // The codes of a row pair's groups; 0 for groups that are absent or outside the tile.
@@ -61,12 +60,7 @@ class ChannelDecoder {
     const Number even = (code & 1) == 0;
     const Number minimum = Lanes::select(code == 0, 0, even - ((Number(1) << width) >> 1));
     const Number octet_end = Lanes::prefix_sum(width), octet = octet_end - width + payload;
-    // Widths above 8 split into a byte and the rest.
-    const Number split = Number(8) < width, low_width = split * 8, high_width = width - low_width;
-    for (uint32_t k = 0; k < kGroup; k++) {
-      const Number low = read_bits(octet, 8 * k, low_width), high = read_bits(octet + low_width, high_width * k, high_width);
-      residuals[k] = (high << low_width | low) + minimum;
-    }
+    for (uint32_t k = 0; k < kGroup; k++) residuals[k] = read_octet_value<Lanes, Sample>(stream_, octet, width, k) + minimum;
     return Lanes::broadcast(octet_end, Lanes::kCount - 1);
   }
 

@@ -1,10 +1,18 @@
-// Fields of bits and octets read by a team of lanes, each at its own position of a stream.
+// Words, fields of bits and octets read by a team of lanes, each at its own position of a stream.
 #pragma once
 
 #include "bytes.h"
 #include "lanes.h"
 
 namespace l3::lockstep {
+
+// Four bytes at each lane's own position; `bytes` is aligned to four. Reads the two words in which they lie.
+template <typename Lanes>
+L3_DEVICE typename Lanes::Number load_unaligned(const uint8_t *bytes, const typename Lanes::Number &position) {
+  typename Lanes::Number words[2];
+  Lanes::template load_words<2>(bytes, position & ~3u, words);
+  return Lanes::funnel_shift(words[0], words[1], position << 3);
+}
 
 // `width` (at most 8) bits at each lane's own bit position from a byte position.
 template <typename Lanes>

@@ -1,8 +1,8 @@
 // Decoding a label map with a team of 16 lanes, a group of 4 x 2 samples each. docs/format.md, "Body with predictor 7", in statements.
 //
 // Masks and ranks are found by prefix sums of the marks before them, so a row pair has no step that is serial across groups. Nothing is
-// checked here: parse_label_map accepts only what decodes. A body that it would refuse gives other samples, and no read beyond kMaxOverread:
-// whatever the bytes are, a body has at most 256 labels, 8 marks a unit and 8 a group, and ranks of 8 bits.
+// checked here: parse_label_map accepts only what decodes. A body that it would refuse gives other samples, and no read beyond
+// kMaxOverread: whatever the bytes are, a body has at most 256 labels, 8 marks a unit and 8 a group, and ranks of 8 bits.
 #pragma once
 
 #include "label_map.h"

@@ -1,5 +1,5 @@
-// Channel planes of one tile, the form in which tiles are predicted. Planes stand in coding order: G, R, B, A for three and four channels, the
-// image's order for one and two.
+// Channel planes of one tile, the form in which tiles are predicted. Planes stand in coding order: G, R, B, A for three and four channels,
+// the image's order for one and two.
 #pragma once
 
 #include <cstdint>

@@ -65,6 +65,28 @@ T Tagged(nvimgcodecStructureType_t type) {
   return structure;
 }
 
+// A part of the extension that the framework is told of by a descriptor. That points to the part, which stays where it is while it is
+// registered.
+template <typename Descriptor>
+class Part {
+ public:
+  Part(const Part &) = delete;
+  Part &operator=(const Part &) = delete;
+  const Descriptor *descriptor() const { return &descriptor_; }
+
+ protected:
+  // Leaves `instance` and the functions of the descriptor to the part.
+  Part(const nvimgcodecFrameworkDesc_t *framework, nvimgcodecStructureType_t type, const char *id)
+      : log_(framework, id), descriptor_(Tagged<Descriptor>(type)) {
+    descriptor_.id = id;
+    descriptor_.codec = kCodecName;
+  }
+  ~Part() = default;
+
+  Log log_;
+  Descriptor descriptor_;
+};
+
 // The getMetadata of decoders: metadata are not offered to the framework.
 inline nvimgcodecStatus_t NoMetadata(nvimgcodecDecoder_t /*decoder*/, const nvimgcodecCodeStreamDesc_t * /*code_stream*/,
                                      nvimgcodecMetadata_t ** /*metadata*/, int * /*metadata_count*/) noexcept {

@@ -9,8 +9,9 @@ namespace {
 
 constexpr char kId[] = "l3_decoder";
 
-// Images larger than this are written past the cache: in a batch of them the first ones would be evicted before anyone reads them.
-constexpr size_t kBypassCacheSize = size_t{1} << 20;
+// The framework does not say how large the batch is that an image belongs to, none of which is read before all of it is decoded. Batches of
+// four and more are the rule.
+constexpr size_t kBypassCacheSize = L3_BYPASS_CACHE_SIZE / 4;
 
 Decoder *ToDecoder(nvimgcodecDecoder_t handle) { return reinterpret_cast<Decoder *>(handle); }
 
@@ -18,29 +19,22 @@ Decoder *ToDecoder(nvimgcodecDecoder_t handle) { return reinterpret_cast<Decoder
 void DecodeTo(const nvimgcodecImageInfo_t &image, const nvimgcodecCodeStreamDesc_t *code_stream) {
   const StreamBytes bytes(code_stream->io_stream);
   DecodeRequest request = ParseRequest(image, code_stream, bytes, NVIMGCODEC_IMAGE_BUFFER_KIND_STRIDED_HOST);
-  request.output.bypass_cache = request.output.row_stride * request.region.height > kBypassCacheSize;
+  request.output.bypass_cache = request.output.row_stride * request.region.height >= kBypassCacheSize;
   l3_error error;
   if (l3_decode(&request.stream, &request.region, &request.output, L3_VERIFY, &error) != L3_OK) throw std::runtime_error(error.message);
 }
 
 }  // namespace
 
-Decoder::Decoder(const nvimgcodecFrameworkDesc_t *framework)
-    : log_(framework, kId),
-      descriptor_{.struct_type = NVIMGCODEC_STRUCTURE_TYPE_DECODER_DESC,
-                  .struct_size = sizeof(nvimgcodecDecoderDesc_t),
-                  .struct_next = nullptr,
-                  .instance = this,
-                  .id = kId,
-                  .codec = kCodecName,
-                  .backend_kind = NVIMGCODEC_BACKEND_KIND_CPU_ONLY,
-                  .create = Create,
-                  .destroy = Destroy,
-                  .getMetadata = NoMetadata,
-                  .canDecode = CanDecode,
-                  .decode = Decode,
-                  .decodeBatch = nullptr,
-                  .getMiniBatchSize = nullptr} {}
+Decoder::Decoder(const nvimgcodecFrameworkDesc_t *framework) : Part(framework, NVIMGCODEC_STRUCTURE_TYPE_DECODER_DESC, kId) {
+  descriptor_.instance = this;
+  descriptor_.backend_kind = NVIMGCODEC_BACKEND_KIND_CPU_ONLY;
+  descriptor_.create = Create;
+  descriptor_.destroy = Destroy;
+  descriptor_.getMetadata = NoMetadata;
+  descriptor_.canDecode = CanDecode;
+  descriptor_.decode = Decode;
+}
 
 // A decoder has no state: the handle is the one object that is registered.
 nvimgcodecStatus_t Decoder::Create(void *instance, nvimgcodecDecoder_t *decoder, const nvimgcodecExecutionParams_t * /*exec_params*/,

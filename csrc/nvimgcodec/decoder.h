@@ -5,13 +5,9 @@
 
 namespace dali_l3 {
 
-// The descriptor points to the decoder: it stays where it is while it is registered.
-class Decoder {
+class Decoder : public Part<nvimgcodecDecoderDesc_t> {
  public:
   explicit Decoder(const nvimgcodecFrameworkDesc_t *framework);
-  Decoder(const Decoder &) = delete;
-  Decoder &operator=(const Decoder &) = delete;
-  const nvimgcodecDecoderDesc_t *descriptor() const { return &descriptor_; }
 
  private:
   static nvimgcodecStatus_t Create(void *instance, nvimgcodecDecoder_t *decoder, const nvimgcodecExecutionParams_t *exec_params,
@@ -23,9 +19,6 @@ class Decoder {
   static nvimgcodecStatus_t Decode(nvimgcodecDecoder_t decoder, const nvimgcodecImageDesc_t *image,
                                    const nvimgcodecCodeStreamDesc_t *code_stream, const nvimgcodecDecodeParams_t *params,
                                    int thread_idx) noexcept;
-
-  Log log_;
-  nvimgcodecDecoderDesc_t descriptor_;
 };
 
 }  // namespace dali_l3

@@ -74,19 +74,14 @@ void EncodeTo(nvimgcodecIoStreamDesc_t *stream, const nvimgcodecImageInfo_t &inf
 
 }  // namespace
 
-Encoder::Encoder(const nvimgcodecFrameworkDesc_t *framework)
-    : log_(framework, kId),
-      descriptor_{.struct_type = NVIMGCODEC_STRUCTURE_TYPE_ENCODER_DESC,
-                  .struct_size = sizeof(nvimgcodecEncoderDesc_t),
-                  .struct_next = nullptr,
-                  .instance = this,
-                  .id = kId,
-                  .codec = kCodecName,
-                  .backend_kind = NVIMGCODEC_BACKEND_KIND_CPU_ONLY,
-                  .create = Create,
-                  .destroy = Destroy,
-                  .canEncode = CanEncode,
-                  .encode = Encode} {}
+Encoder::Encoder(const nvimgcodecFrameworkDesc_t *framework) : Part(framework, NVIMGCODEC_STRUCTURE_TYPE_ENCODER_DESC, kId) {
+  descriptor_.instance = this;
+  descriptor_.backend_kind = NVIMGCODEC_BACKEND_KIND_CPU_ONLY;
+  descriptor_.create = Create;
+  descriptor_.destroy = Destroy;
+  descriptor_.canEncode = CanEncode;
+  descriptor_.encode = Encode;
+}
 
 // An encoder has no state: the handle is the one object that is registered.
 nvimgcodecStatus_t Encoder::Create(void *instance, nvimgcodecEncoder_t *encoder, const nvimgcodecExecutionParams_t * /*exec_params*/,

@@ -5,13 +5,9 @@
 
 namespace dali_l3 {
 
-// The descriptor points to the encoder: it stays where it is while it is registered.
-class Encoder {
+class Encoder : public Part<nvimgcodecEncoderDesc_t> {
  public:
   explicit Encoder(const nvimgcodecFrameworkDesc_t *framework);
-  Encoder(const Encoder &) = delete;
-  Encoder &operator=(const Encoder &) = delete;
-  const nvimgcodecEncoderDesc_t *descriptor() const { return &descriptor_; }
 
  private:
   static nvimgcodecStatus_t Create(void *instance, nvimgcodecEncoder_t *encoder, const nvimgcodecExecutionParams_t *exec_params,
@@ -22,9 +18,6 @@ class Encoder {
                                                 int thread_idx) noexcept;
   static nvimgcodecStatus_t Encode(nvimgcodecEncoder_t encoder, const nvimgcodecCodeStreamDesc_t *code_stream,
                                    const nvimgcodecImageDesc_t *image, const nvimgcodecEncodeParams_t *params, int thread_idx) noexcept;
-
-  Log log_;
-  nvimgcodecEncoderDesc_t descriptor_;
 };
 
 }  // namespace dali_l3

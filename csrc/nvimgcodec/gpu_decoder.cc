@@ -3,6 +3,7 @@
 #include "gpu_decoder.h"
 
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 
 #include <deque>
 #include <memory>
@@ -18,19 +19,31 @@ namespace {
 
 constexpr char kId[] = "l3_gpu_decoder";
 
-// Makes a device the current one of this thread while it lives.
+// A function of the CUDA driver, or null where there is no driver.
+template <typename Function>
+Function *DriverFunction(const char *name) {
+  void *driver = dlopen("libcuda.so.1", RTLD_LAZY);
+  return driver ? reinterpret_cast<Function *>(dlsym(driver, name)) : nullptr;
+}
+
+// Makes a device the current one of this thread while it lives. Afterwards the thread has the context that it had before, or none: going
+// back by cudaSetDevice would make a context on device 0, and take memory there, for every thread that had none.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int device_id) {
-    cudaGetDevice(&previous_);
+    static const auto get_context = DriverFunction<int(void **context)>("cuCtxGetCurrent");
+    if (get_context) get_context(&previous_);
     cudaSetDevice(device_id);
   }
-  ~CurrentDevice() { cudaSetDevice(previous_); }
+  ~CurrentDevice() {
+    static const auto set_context = DriverFunction<int(void *context)>("cuCtxSetCurrent");
+    if (set_context) set_context(previous_);
+  }
   CurrentDevice(const CurrentDevice &) = delete;
   CurrentDevice &operator=(const CurrentDevice &) = delete;
 
  private:
-  int previous_ = 0;
+  void *previous_ = nullptr;
 };
 
 // One decoder of the framework, on one device.
@@ -180,22 +193,16 @@ nvimgcodecStatus_t DecodeBatch(nvimgcodecDecoder_t decoder, const nvimgcodecImag
 
 }  // namespace
 
-GpuDecoder::GpuDecoder(const nvimgcodecFrameworkDesc_t *framework)
-    : log_(framework, kId),
-      descriptor_{.struct_type = NVIMGCODEC_STRUCTURE_TYPE_DECODER_DESC,
-                  .struct_size = sizeof(nvimgcodecDecoderDesc_t),
-                  .struct_next = nullptr,
-                  .instance = this,
-                  .id = kId,
-                  .codec = kCodecName,
-                  .backend_kind = NVIMGCODEC_BACKEND_KIND_GPU_ONLY,
-                  .create = Create,
-                  .destroy = Destroy,
-                  .getMetadata = NoMetadata,
-                  .canDecode = CanDecode,
-                  .decode = Decode,
-                  .decodeBatch = DecodeBatch,
-                  .getMiniBatchSize = nullptr} {}
+GpuDecoder::GpuDecoder(const nvimgcodecFrameworkDesc_t *framework) : Part(framework, NVIMGCODEC_STRUCTURE_TYPE_DECODER_DESC, kId) {
+  descriptor_.instance = this;
+  descriptor_.backend_kind = NVIMGCODEC_BACKEND_KIND_GPU_ONLY;
+  descriptor_.create = Create;
+  descriptor_.destroy = Destroy;
+  descriptor_.getMetadata = NoMetadata;
+  descriptor_.canDecode = CanDecode;
+  descriptor_.decode = Decode;
+  descriptor_.decodeBatch = DecodeBatch;
+}
 
 // Never fails for want of a device: the framework would not go on to the decoder for the CPU.
 nvimgcodecStatus_t GpuDecoder::Create(void *instance, nvimgcodecDecoder_t *decoder, const nvimgcodecExecutionParams_t *exec_params,

@@ -38,19 +38,14 @@ nvimgcodecSampleFormat_t SampleFormat(uint32_t channels) {
 
 }  // namespace
 
-Parser::Parser(const nvimgcodecFrameworkDesc_t *framework)
-    : log_(framework, kId),
-      descriptor_{.struct_type = NVIMGCODEC_STRUCTURE_TYPE_PARSER_DESC,
-                  .struct_size = sizeof(nvimgcodecParserDesc_t),
-                  .struct_next = nullptr,
-                  .instance = this,
-                  .id = kId,
-                  .codec = kCodecName,
-                  .canParse = CanParse,
-                  .create = Create,
-                  .destroy = Destroy,
-                  .getCodeStreamInfo = GetCodeStreamInfo,
-                  .getImageInfo = GetImageInfo} {}
+Parser::Parser(const nvimgcodecFrameworkDesc_t *framework) : Part(framework, NVIMGCODEC_STRUCTURE_TYPE_PARSER_DESC, kId) {
+  descriptor_.instance = this;
+  descriptor_.canParse = CanParse;
+  descriptor_.create = Create;
+  descriptor_.destroy = Destroy;
+  descriptor_.getCodeStreamInfo = GetCodeStreamInfo;
+  descriptor_.getImageInfo = GetImageInfo;
+}
 
 nvimgcodecStatus_t Parser::CanParse(void *instance, int *result, nvimgcodecCodeStreamDesc_t *code_stream) noexcept {
   return Guarded(static_cast<Parser *>(instance)->log_, NVIMGCODEC_STATUS_EXTENSION_INTERNAL_ERROR, [&] {

@@ -5,13 +5,9 @@
 
 namespace dali_l3 {
 
-// The descriptor points to the parser: it stays where it is while it is registered.
-class Parser {
+class Parser : public Part<nvimgcodecParserDesc_t> {
  public:
   explicit Parser(const nvimgcodecFrameworkDesc_t *framework);
-  Parser(const Parser &) = delete;
-  Parser &operator=(const Parser &) = delete;
-  const nvimgcodecParserDesc_t *descriptor() const { return &descriptor_; }
 
  private:
   static nvimgcodecStatus_t CanParse(void *instance, int *result, nvimgcodecCodeStreamDesc_t *code_stream) noexcept;
@@ -21,9 +17,6 @@ class Parser {
                                               nvimgcodecCodeStreamDesc_t *code_stream) noexcept;
   static nvimgcodecStatus_t GetImageInfo(nvimgcodecParser_t parser, nvimgcodecImageInfo_t *info,
                                          nvimgcodecCodeStreamDesc_t *code_stream) noexcept;
-
-  Log log_;
-  nvimgcodecParserDesc_t descriptor_;
 };
 
 }  // namespace dali_l3

@@ -20,10 +20,10 @@ namespace py = pybind11;
 
 namespace {
 
-using Roi = std::array<py::object, 4>;  // top, left, height, width
+using Roi = std::array<py::int_, 4>;  // top, left, height, width
 using Shape = std::vector<py::ssize_t>;
 
-constexpr std::array<const char *, 4> kProfiles = {"raw", "paper", "fast", "dense"};  // indexed by l3_profile
+constexpr std::array<const char *, 3> kProfiles = {"raw", "paper", "fast"};  // indexed by l3_profile
 
 // A failure of the core on its way to Python, where it becomes dali_l3.L3Error.
 struct Failure : std::runtime_error {
@@ -39,6 +39,9 @@ void check(l3_status status, const l3_error &error) {
 class BytesView {
  public:
   explicit BytesView(const py::handle &object) {
+    if (!PyObject_CheckBuffer(object.ptr())) {
+      throw py::type_error(std::string("data must be bytes-like, not ") + Py_TYPE(object.ptr())->tp_name);
+    }
     if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw py::error_already_set();
   }
   ~BytesView() { PyBuffer_Release(&view_); }
@@ -99,10 +102,7 @@ void check_output(const py::array &out, const py::dtype &dtype, const Shape &sha
 
 l3_rect checked_rect(const Roi &roi, const l3_info &info) {
   std::array<int64_t, 4> numbers;
-  for (size_t i = 0; i < roi.size(); ++i) {
-    numbers[i] = PyNumber_AsSsize_t(roi[i].ptr(), nullptr);  // clipped where it does not fit
-    if (numbers[i] == -1 && PyErr_Occurred()) throw py::error_already_set();
-  }
+  for (size_t i = 0; i < roi.size(); ++i) numbers[i] = PyNumber_AsSsize_t(roi[i].ptr(), nullptr);  // clipped where it does not fit
   const auto [top, left, height, width] = numbers;
   const bool inside = top >= 0 && left >= 0 && height >= 1 && width >= 1 && height <= info.height && width <= info.width &&
                       top <= info.height - height && left <= info.width - width;
@@ -117,7 +117,10 @@ const char *profile_name(l3_profile profile) { return kProfiles[profile]; }
 
 l3_profile profile_of(const std::string &name) {
   const auto found = std::find(kProfiles.begin(), kProfiles.end(), name);
-  if (found == kProfiles.end()) throw Failure(L3_ERROR_ARGUMENT, "unknown profile '" + name + "': expected 'raw', 'paper' or 'fast'");
+  if (found == kProfiles.end()) {
+    const std::string problem = name == "dense" ? "profile 'dense' is reserved for a later version" : "unknown profile '" + name + "'";
+    throw Failure(L3_ERROR_ARGUMENT, problem + ": expected 'fast', 'raw' or 'paper'");
+  }
   return static_cast<l3_profile>(found - kProfiles.begin());
 }
 
@@ -168,13 +171,6 @@ py::array new_image(const py::dtype &dtype, const Shape &shape) {
   return py::array(dtype, shape, start + (-reinterpret_cast<uintptr_t>(start)) % line, memory);
 }
 
-// Outputs from here on are written past the cache, although the caller may read them next. Measured on a Zen 4.
-constexpr uint64_t kBypassCacheSize = uint64_t{4} << 20;
-
-bool bypasses_cache(const l3_info &info, const l3_rect &rect) {
-  return uint64_t(rect.width) * rect.height * info.channels * (info.bits / 8) >= kBypassCacheSize;
-}
-
 py::array decode(const py::object &data, const std::optional<py::array> &out, const std::optional<Roi> &roi, std::optional<bool> verify) {
   const BytesView bytes(data);
   const l3_stream stream = open(bytes);
@@ -189,7 +185,7 @@ py::array decode(const py::object &data, const std::optional<py::array> &out, co
   l3_output output{};
   output.data = pixels.mutable_data();
   output.row_stride = row_stride(pixels).value();
-  output.bypass_cache = bypasses_cache(info, rect);
+  output.bypass_cache = pixels.nbytes() >= L3_BYPASS_CACHE_SIZE;
   const uint32_t options = !verify ? L3_VERIFY_UNLESS_STORED : *verify ? L3_VERIFY : 0;
   l3_error error{};
   l3_status status;
@@ -216,7 +212,15 @@ py::bytes encode(py::array array, const std::string &profile, uint32_t effort, c
   options.metadata = entries.data();
   options.metadata_count = entries.size();
 
-  const auto extent = [&](py::ssize_t axis) { return static_cast<uint32_t>(std::min<py::ssize_t>(array.shape(axis), UINT32_MAX)); };
+  // The core judges extents, but has 32 bits for each.
+  const auto extent = [&](py::ssize_t axis) {
+    if (array.shape(axis) > UINT32_MAX) {
+      throw Failure(L3_ERROR_LIMIT, "an image of shape " + tuple_text(Shape(array.shape(), array.shape() + array.ndim())) +
+                                        ": width and height must be 1 to " + std::to_string(L3_MAX_DIMENSION) + ", with 1 to " +
+                                        std::to_string(L3_MAX_CHANNELS) + " channels");
+    }
+    return static_cast<uint32_t>(array.shape(axis));
+  };
   l3_image image{};
   image.data = array.data();
   image.height = extent(0);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import sys
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
@@ -35,8 +36,13 @@ class _Finder:
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name != self._name:
             return None
-        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
-            spec = finder.find_spec(name, path, target)
+        # Nobody follows where this finder has been taken off the path; the search goes on without it then.
+        followers = itertools.dropwhile(lambda finder: finder is not self, tuple(sys.meta_path))
+        for finder in followers:
+            find_spec = getattr(finder, "find_spec", None)  # which ancient finders lack
+            if finder is self or find_spec is None:
+                continue
+            spec = find_spec(name, path, target)
             if spec is not None:
                 if spec.loader is not None:
                     spec.loader = _Loader(spec.loader, self._callback)

@@ -54,24 +54,33 @@ def load() -> None:
         dali.plugin_manager.load_library(str(PLUGIN))
         _loaded = True
     if "nvidia.dali.experimental.dynamic" in sys.modules:
-        warnings.warn(
+        _warn(
             "nvidia.dali.experimental.dynamic was imported before dali_l3 and does not see its operators: "
-            "import dali_l3 first",
-            stacklevel=2,
+            "import dali_l3 first"
         )
 
 
 def _check_version(version: str, folder: Path) -> None:
-    from importlib import metadata  # which is slow to import, and only needed beside DALI
-
-    requirements = metadata.requires("dali-l3") or []
-    requirement = next(requirement for requirement in requirements if requirement.startswith("nvidia-dali"))
+    requirement = _dali_requirement()
+    if requirement is None:
+        return  # the dynamic linker refuses another DALI too, but does not say what to do
     required = requirement.partition("==")[2]
     if version != required:
         raise RuntimeError(
             f"dali_l3 {__version__} was built for DALI {required} and does not work with DALI {version} ({folder}). "
             f"Run: pip install '{requirement}'"
         )
+
+
+def _dali_requirement() -> str | None:
+    """The DALI that pip installs beside this package; None without the distribution's metadata, as in some bundles."""
+    from importlib import metadata  # which is slow to import, and only needed beside DALI
+
+    try:
+        requirements = metadata.requires("dali-l3") or []
+    except metadata.PackageNotFoundError:
+        return None
+    return next((requirement for requirement in requirements if requirement.startswith("nvidia-dali")), None)
 
 
 def _add_extensions() -> None:
@@ -83,11 +92,20 @@ def _add_extensions() -> None:
         return
     os.environ["NVIMGCODEC_EXTENSIONS_PATH"] = f"{folders}{os.pathsep}{EXTENSIONS}"
     if "nvidia.nvimgcodec" in sys.modules:
-        warnings.warn(
+        _warn(
             "nvidia.nvimgcodec was imported before dali_l3 and will not handle .l3 files (DALI's decoders do): "
-            "import dali_l3 first",
-            stacklevel=2,
+            "import dali_l3 first"
         )
+
+
+def _warn(message: str) -> None:
+    """Warns of the line outside of this package that led here, such as the program's ``import dali_l3``."""
+    level = 1
+    frame = sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        level += 1
+        frame = frame.f_back
+    warnings.warn(message, stacklevel=level)  # which passes over the frames of the import system by itself
 
 
 def _default_extensions() -> Path | None:

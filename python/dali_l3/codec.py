@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+import reprlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -72,13 +74,17 @@ def encode(
         The bytes of an L3 file.
 
     Raises:
-        TypeError: Another dtype, or metadata that is not bytes by name.
+        TypeError: Another dtype, metadata that is not bytes by name, or an argument of another type.
         L3Error: Another shape, beyond the format's limits, or an unknown profile or effort.
     """
     array = np.asarray(array)
     _check_image(array)
-    entries = [(_metadata_key(key), bytes(memoryview(value))) for key, value in (metadata or {}).items()]
-    return _core.encode(array, profile, effort, entries, checksums)
+    if not isinstance(profile, str):
+        raise _type_error("profile", profile, "a str")
+    effort = _integer("effort", effort)
+    if not 1 <= effort <= 3:
+        raise L3Error(f"effort must be 1, 2 or 3, not {effort}", "argument")
+    return _core.encode(array, profile, effort, _entries(metadata), _flag("checksums", checksums))
 
 
 def decode(
@@ -95,8 +101,8 @@ def decode(
         out: Array to decode into, of exactly the shape and dtype of the result. Its pixels must be contiguous within a
             row; rows may be any distance apart, as in a slice of a larger image.
         roi: Region ``(top, left, height, width)`` in pixels, inside the image. Only the tiles it touches are decoded.
-        verify: Whether to check the tiles' checksums, where the file has them. None: for all profiles but ``"raw"``, where
-            that costs little beside decoding.
+        verify: Whether to check the tiles' checksums, where the file has them. None: for all profiles but ``"raw"``,
+            whose pixels take as long to sum as to copy.
 
     Returns:
         `out`, or a new array: what was encoded, or the part of it under `roi`. After an error, the contents of `out`
@@ -104,14 +110,15 @@ def decode(
 
     Raises:
         L3Error: The bytes are not a sound L3 file, or `roi` is not inside the image.
-        TypeError: `data` is not bytes-like, or `out` has another dtype.
-        ValueError: `out` has another shape, is read-only or not contiguous within a row.
+        TypeError: `data` is not bytes-like, `out` has another dtype, or an argument is of another type.
+        ValueError: `out` has another shape, is read-only or not contiguous within a row; or `roi` is not of four.
     """
-    if roi is not None:
-        top, left, height, width = roi
-        roi = (top, left, height, width)
     if out is not None and not isinstance(out, np.ndarray):
-        raise TypeError(f"out must be a numpy array, not {type(out).__name__}")
+        raise _type_error("out", out, "a numpy array")
+    if roi is not None:
+        roi = _region(roi)
+    if verify is not None:
+        verify = _flag("verify", verify)
     return _core.decode(data, out, roi, verify)
 
 
@@ -123,6 +130,7 @@ def peek(data: Buffer) -> ImageInfo:
 
     Raises:
         L3Error: The bytes do not start a sound L3 file.
+        TypeError: `data` is not bytes-like.
     """
     return ImageInfo(**_core.peek(data))
 
@@ -135,6 +143,7 @@ def read_metadata(data: Buffer) -> dict[str, bytes]:
 
     Raises:
         L3Error: The bytes are not a sound L3 file.
+        TypeError: `data` is not bytes-like.
     """
     return _core.metadata(data)
 
@@ -159,7 +168,51 @@ def _check_image(array: np.ndarray) -> None:
         raise L3Error(f"an image has shape (height, width) or (height, width, channels), not {array.shape}", "argument")
 
 
-def _metadata_key(key: str) -> bytes:
-    if not isinstance(key, str):
-        raise TypeError(f"metadata keys must be str, not {type(key).__name__}")
-    return key.encode()
+def _type_error(name: str, value: object, expected: str) -> TypeError:
+    return TypeError(f"{name} must be {expected}, not {type(value).__name__}")
+
+
+def _integer(name: str, value: object) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise _type_error(name, value, "an integer") from None
+
+
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise _type_error(name, value, "True or False")
+    return bool(value)
+
+
+def _region(roi: Sequence[int]) -> tuple[int, int, int, int]:
+    try:
+        top, left, height, width = roi
+    except TypeError:
+        raise _type_error("roi", roi, "(top, left, height, width)") from None
+    except ValueError:
+        raise ValueError("roi must have four values: top, left, height, width") from None
+    return (
+        _integer("roi's top", top),
+        _integer("roi's left", left),
+        _integer("roi's height", height),
+        _integer("roi's width", width),
+    )
+
+
+def _entries(metadata: Mapping[str, Buffer] | None) -> list[tuple[bytes, bytes]]:
+    """The keys and values of metadata, as the core takes them."""
+    if metadata is None:
+        return []
+    if not isinstance(metadata, Mapping):
+        raise _type_error("metadata", metadata, "a mapping")
+    entries = []
+    for key, value in metadata.items():
+        if not isinstance(key, str):
+            raise _type_error("metadata's keys", key, "str")
+        try:
+            view = memoryview(value)
+        except TypeError:
+            raise _type_error(f"metadata[{reprlib.repr(key)}]", value, "bytes-like") from None
+        entries.append((key.encode(), bytes(view)))
+    return entries

@@ -93,9 +93,10 @@ bool has_label_map(const l3_info &info, const Bytes &stream) {
 
 TileKind expected_kind(const l3_cuda_image &image, const Bytes &stream) {
   const l3_info &info = image.stream.info;
-  if (info.prototype || info.profile == L3_PROFILE_RAW) return TileKind::kRaw;
   const bool converts = needs_conversion(info.channels, info.bits, image.output.color, image.output.sample);
-  if (info.profile != L3_PROFILE_FAST || info.bits != 8 || converts || has_label_map(info, stream)) return TileKind::kGeneral;
+  if (!converts && (info.prototype || info.profile == L3_PROFILE_RAW)) return TileKind::kStored;
+  if (info.bits == 16) return TileKind::kGeneral16;
+  if (info.profile != L3_PROFILE_FAST || converts || has_label_map(info, stream)) return TileKind::kGeneral8;
   constexpr TileKind kinds[] = {TileKind::kFast8x1, TileKind::kFast8x2, TileKind::kFast8x3, TileKind::kFast8x4};
   return kinds[info.channels - 1];
 }
@@ -154,7 +155,7 @@ std::map<TileKind, uint32_t> check_batch(Batch &batch, const std::vector<l3_cuda
   CHECK_EQUAL(layout.images, 0u);
   CHECK_EQUAL(layout.tiles, images.size() * 64);
   CHECK_EQUAL(layout.order, layout.tiles + expected.size() * 16);
-  CHECK_EQUAL(layout.streams, layout.order + expected.size() * 4);
+  CHECK_EQUAL(layout.streams, (layout.order + expected.size() * 4 + 15) / 16 * 16);
   for (size_t i = 0; i < images.size(); i++) {
     const testing::Context context("image %zu", i);
     check_image(batch.at<BatchImage>(layout.images, i), images[i]);
@@ -260,10 +261,11 @@ TEST(random_batches) {
 }
 
 TEST(kinds_and_their_channels) {
-  CHECK_EQUAL(fast8_channels(TileKind::kRaw), 0u);
+  CHECK_EQUAL(fast8_channels(TileKind::kStored), 0u);
   CHECK_EQUAL(fast8_channels(TileKind::kFast8x1), 1u);
   CHECK_EQUAL(fast8_channels(TileKind::kFast8x4), 4u);
-  CHECK_EQUAL(fast8_channels(TileKind::kGeneral), 0u);
+  CHECK_EQUAL(fast8_channels(TileKind::kGeneral8), 0u);
+  CHECK_EQUAL(fast8_channels(TileKind::kGeneral16), 0u);
 }
 
 TEST(images_from_several_threads) {
@@ -374,6 +376,8 @@ TEST(arguments) {
   for (const l3_rect &region : outside) CHECK_EQUAL(plan_second([&](Image &image) { image.region = region; }), L3_ERROR_ARGUMENT);
   CHECK_EQUAL(plan_second([](Image &image) { image.output.data = nullptr; }), L3_ERROR_ARGUMENT);
   CHECK_EQUAL(plan_second([](Image &image) { image.output.row_stride = 299; }), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(plan_second([](Image &image) { image.output.row_stride = size_t{1} << 30; }), L3_OK);
+  CHECK_EQUAL(plan_second([](Image &image) { image.output.row_stride = (size_t{1} << 30) + 1; }), L3_ERROR_ARGUMENT);
   CHECK_EQUAL(plan_second([](Image &image) { image.output.color = l3_color(7); }), L3_ERROR_ARGUMENT);
   // Native samples of 8 bits may stand anywhere, others not.
   CHECK_EQUAL(plan_second([](Image &image) { image.output.data = device_memory + 1, image.output.row_stride = 301; }), L3_OK);

@@ -1,6 +1,7 @@
 // The container: every field of the header, the tables, metadata, and how much of a file must be there.
 #include "container.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "bytes.h"
@@ -156,9 +157,9 @@ TEST(every_bit_of_the_header_is_covered) {
 
 TEST(longer_header) {
   const Bytes file = four_tiles();
-  Bytes longer(file.begin(), file.begin() + L3_HEADER_SIZE);
-  longer.insert(longer.end(), 12, 0xEE);
-  longer.insert(longer.end(), file.begin() + L3_HEADER_SIZE, file.end());
+  Bytes longer(file.size() + 12, 0xEE);
+  std::copy_n(file.begin(), L3_HEADER_SIZE, longer.begin());
+  std::copy(file.begin() + L3_HEADER_SIZE, file.end(), longer.begin() + L3_HEADER_SIZE + 12);
   longer[9] = 1;
   longer[10] = L3_HEADER_SIZE + 12;
   CHECK_EQUAL(open_status(longer), L3_ERROR_CHECKSUM);

@@ -5,23 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <numeric>
-#include <string>
 #include <type_traits>
 #include <vector>
 
+#include "testing.h"
+
 namespace {
-
-int failures = 0;
-
-void expect(bool condition, const std::string &what) {
-  if (condition) return;
-  std::printf("FAILED: %s\n", what.c_str());
-  failures++;
-}
 
 template <typename T>
 constexpr l3_sample kSampleOf = std::is_same_v<T, uint8_t>    ? L3_SAMPLE_U8
@@ -59,7 +51,7 @@ std::vector<T> all_values() {
 
 // Full scale maps to full scale, and what lies between is rounded to the nearest, halves away from zero, in float.
 template <typename In, typename Out>
-void test_scaling(const char *name) {
+void check_scaling() {
   const auto in = all_values<In>();
   const auto out = converted<Out>(in, 1, L3_COLOR_GRAY);
   constexpr bool is_float = std::is_floating_point_v<Out>;
@@ -74,57 +66,94 @@ void test_scaling(const char *name) {
       const double rounded = std::round(scaled);
       expected = rounded >= std::numeric_limits<Out>::max() ? std::numeric_limits<Out>::max() : static_cast<Out>(rounded);
     }
-    if (out[i] != expected) return expect(false, std::string(name) + ": the value " + std::to_string(in[i]));
+    const testing::Context context("the value %u", unsigned{in[i]});
+    CHECK_EQUAL(+out[i], +expected);
   }
-  expect(out.front() == 0, std::string(name) + ": zero");
-  expect(out.back() == (is_float ? Out(1) : std::numeric_limits<Out>::max()), std::string(name) + ": full scale");
+  CHECK(out.front() == 0);
+  CHECK_EQUAL(+out.back(), +(is_float ? Out(1) : std::numeric_limits<Out>::max()));
 }
 
 template <typename T>
-void test_channels(const char *name) {
-  const std::string prefix = std::string(name) + ": ";
-  const std::vector<T> gray = {10, 200}, gray_alpha = {10, 1, 200, 2};
-  const std::vector<T> rgb = {10, 20, 30, 200, 100, 50}, rgba = {10, 20, 30, 1, 200, 100, 50, 2};
-  expect(converted<T>(gray, 1, L3_COLOR_RGB) == std::vector<T>{10, 10, 10, 200, 200, 200}, prefix + "gray to RGB");
-  expect(converted<T>(gray, 1, L3_COLOR_BGR) == std::vector<T>{10, 10, 10, 200, 200, 200}, prefix + "gray to BGR");
-  expect(converted<T>(gray_alpha, 2, L3_COLOR_RGB) == std::vector<T>{10, 10, 10, 200, 200, 200}, prefix + "gray with alpha to RGB");
-  expect(converted<T>(gray_alpha, 2, L3_COLOR_GRAY) == gray, prefix + "gray with alpha to gray");
-  expect(converted<T>(gray_alpha, 2, L3_COLOR_NATIVE) == gray_alpha, prefix + "gray with alpha kept");
-  expect(converted<T>(rgb, 3, L3_COLOR_BGR) == std::vector<T>{30, 20, 10, 50, 100, 200}, prefix + "RGB to BGR");
-  expect(converted<T>(rgba, 4, L3_COLOR_RGB) == rgb, prefix + "RGBA to RGB");
-  expect(converted<T>(rgba, 4, L3_COLOR_BGR) == std::vector<T>{30, 20, 10, 50, 100, 200}, prefix + "RGBA to BGR");
-  expect(converted<T>(rgba, 4, L3_COLOR_GRAY) == converted<T>(rgb, 3, L3_COLOR_GRAY), prefix + "alpha does not change gray");
-  expect(converted<T>(rgba, 4, L3_COLOR_NATIVE) == rgba, prefix + "RGBA kept");
+void check_conversion(const std::vector<T> &in, uint32_t channels, l3_color color, const std::vector<T> &expected) {
+  const testing::Context context("%u channels to color %d", channels, int(color));
+  CHECK(converted<T>(in, channels, color) == expected);
+}
+
+template <typename T>
+void check_channels() {
+  const std::vector<T> gray = {10, 200}, gray_alpha = {10, 1, 200, 2}, gray_three_times = {10, 10, 10, 200, 200, 200};
+  const std::vector<T> rgb = {10, 20, 30, 200, 100, 50}, bgr = {30, 20, 10, 50, 100, 200}, rgba = {10, 20, 30, 1, 200, 100, 50, 2};
+  check_conversion(gray, 1, L3_COLOR_RGB, gray_three_times);
+  check_conversion(gray, 1, L3_COLOR_BGR, gray_three_times);
+  check_conversion(gray_alpha, 2, L3_COLOR_RGB, gray_three_times);
+  check_conversion(gray_alpha, 2, L3_COLOR_GRAY, gray);
+  check_conversion(gray_alpha, 2, L3_COLOR_NATIVE, gray_alpha);
+  check_conversion(rgb, 3, L3_COLOR_BGR, bgr);
+  check_conversion(rgba, 4, L3_COLOR_RGB, rgb);
+  check_conversion(rgba, 4, L3_COLOR_BGR, bgr);
+  check_conversion(rgba, 4, L3_COLOR_GRAY, converted<T>(rgb, 3, L3_COLOR_GRAY));
+  check_conversion(rgba, 4, L3_COLOR_NATIVE, rgba);
 }
 
 // Gray pixels keep their value; others get the luma of BT.601 to within one step.
 template <typename T>
-void test_luma(const char *name) {
+void check_luma() {
   std::vector<T> neutral, colored;
   for (T v : all_values<T>()) {
     neutral.insert(neutral.end(), {v, v, v});
     colored.insert(colored.end(), {v, static_cast<T>(v * 37), static_cast<T>(v * 101)});
   }
-  expect(converted<T>(neutral, 3, L3_COLOR_GRAY) == all_values<T>(), std::string(name) + ": gray pixels");
+  check_conversion(neutral, 3, L3_COLOR_GRAY, all_values<T>());
   const auto gray = converted<T>(colored, 3, L3_COLOR_GRAY);
   constexpr double tolerance = sizeof(T) == 1 ? 1.01 : 7;  // the weights have 15 bits
   for (size_t i = 0; i < gray.size(); i++) {
+    const testing::Context context("pixel %zu", i);
     const double exact = 0.299 * colored[3 * i] + 0.587 * colored[3 * i + 1] + 0.114 * colored[3 * i + 2];
-    if (std::abs(gray[i] - exact) > tolerance) return expect(false, std::string(name) + ": luma of pixel " + std::to_string(i));
+    CHECK(std::abs(gray[i] - exact) <= tolerance);
   }
 }
 
-void test_ycbcr() {
+}  // namespace
+
+TEST(scaling_of_8_bits) {
+  check_scaling<uint8_t, uint8_t>();
+  check_scaling<uint8_t, int8_t>();
+  check_scaling<uint8_t, uint16_t>();
+  check_scaling<uint8_t, int16_t>();
+  check_scaling<uint8_t, uint32_t>();
+  check_scaling<uint8_t, int32_t>();
+  check_scaling<uint8_t, float>();
+}
+
+TEST(scaling_of_16_bits) {
+  check_scaling<uint16_t, uint8_t>();
+  check_scaling<uint16_t, int8_t>();
+  check_scaling<uint16_t, uint16_t>();
+  check_scaling<uint16_t, int16_t>();
+  check_scaling<uint16_t, uint32_t>();
+  check_scaling<uint16_t, int32_t>();
+  check_scaling<uint16_t, float>();
+}
+
+TEST(channels_of_8_bits) { check_channels<uint8_t>(); }
+TEST(channels_of_16_bits) { check_channels<uint16_t>(); }
+TEST(luma_of_8_bits) { check_luma<uint8_t>(); }
+TEST(luma_of_16_bits) { check_luma<uint16_t>(); }
+
+TEST(ycbcr_of_the_primaries) {
   const std::vector<uint8_t> rgb = {0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 255, 0, 0, 0, 255};
-  const std::vector<uint8_t> expected = {16, 128, 128, 235, 128, 128, 81, 90, 240, 145, 54, 34, 41, 240, 110};
-  expect(converted<uint8_t>(rgb, 3, L3_COLOR_YCBCR) == expected, "YCbCr of the primaries");
+  check_conversion(rgb, 3, L3_COLOR_YCBCR, {16, 128, 128, 235, 128, 128, 81, 90, 240, 145, 54, 34, 41, 240, 110});
+}
+
+TEST(ycbcr_of_white_in_floats) {
   const auto white = converted<float>(std::vector<uint16_t>{65535}, 1, L3_COLOR_YCBCR);
-  expect(std::abs(white[0] - (0.0625f + 219.0f / 255)) < 1e-6f && std::abs(white[1] - 0.5f) < 1e-6f && std::abs(white[2] - 0.5f) < 1e-6f,
-         "YCbCr of white, float");
+  CHECK(std::abs(white[0] - (0.0625f + 219.0f / 255)) < 1e-6f);
+  CHECK(std::abs(white[1] - 0.5f) < 1e-6f);
+  CHECK(std::abs(white[2] - 0.5f) < 1e-6f);
 }
 
 // Rows go where the stride says, at any alignment, and nothing else is written.
-void test_placement() {
+TEST(placement) {
   const std::array<uint16_t, 2 * 5> in = {1, 2, 3, 4, 0xffff, 5, 6, 7, 8, 0xffff};  // 2 rows of 4 pixels and one to be skipped
   constexpr size_t stride = 4 * 3 * 4 + 7;
   std::vector<uint8_t> out(3 + 2 * stride, 0xaa);
@@ -134,54 +163,28 @@ void test_placement() {
   output.color = L3_COLOR_RGB;
   output.sample = L3_SAMPLE_F32;
   l3::convert({in.data(), 5 * sizeof(uint16_t), 4, 2, 1, 16}, output);
+  const auto is_untouched = [](uint8_t byte) { return byte == 0xaa; };
   for (size_t y = 0; y < 2; y++) {
+    const testing::Context context("row %zu", y);
     for (size_t i = 0; i < 12; i++) {
       float value;
       std::memcpy(&value, out.data() + 3 + y * stride + 4 * i, 4);
-      expect(value == in[5 * y + i / 3] * (1.0f / 65535), "placement of row " + std::to_string(y) + ", sample " + std::to_string(i));
+      CHECK_EQUAL(value, in[5 * y + i / 3] * (1.0f / 65535));
     }
     const auto *gap = out.data() + 3 + y * stride + 48;
-    expect(std::all_of(gap, gap + 7, [](uint8_t byte) { return byte == 0xaa; }), "bytes between rows stay");
+    CHECK(std::all_of(gap, gap + 7, is_untouched));
   }
-  expect(std::all_of(out.begin(), out.begin() + 3, [](uint8_t byte) { return byte == 0xaa; }), "bytes before the output stay");
+  CHECK(std::all_of(out.begin(), out.begin() + 3, is_untouched));
 }
 
-void test_what_needs_conversion() {
-  expect(!l3::needs_conversion(3, 8, L3_COLOR_RGB, L3_SAMPLE_U8), "RGB as RGB");
-  expect(!l3::needs_conversion(1, 16, L3_COLOR_GRAY, L3_SAMPLE_U16), "16-bit gray as it is");
-  expect(!l3::needs_conversion(4, 16, L3_COLOR_NATIVE, L3_SAMPLE_NATIVE), "anything as it is");
-  expect(l3::needs_conversion(4, 8, L3_COLOR_RGB, L3_SAMPLE_U8), "alpha is dropped");
-  expect(l3::needs_conversion(2, 8, L3_COLOR_GRAY, L3_SAMPLE_U8), "alpha of gray is dropped");
-  expect(l3::needs_conversion(3, 8, L3_COLOR_BGR, L3_SAMPLE_U8), "BGR");
-  expect(l3::needs_conversion(3, 8, L3_COLOR_YCBCR, L3_SAMPLE_U8), "YCbCr");
-  expect(l3::needs_conversion(3, 16, L3_COLOR_RGB, L3_SAMPLE_U8), "16 bits to 8");
-  expect(l3::needs_conversion(3, 8, L3_COLOR_RGB, L3_SAMPLE_I8), "signed");
-}
-
-}  // namespace
-
-int main() {
-  test_scaling<uint8_t, uint8_t>("8 bits to uint8");
-  test_scaling<uint8_t, int8_t>("8 bits to int8");
-  test_scaling<uint8_t, uint16_t>("8 bits to uint16");
-  test_scaling<uint8_t, int16_t>("8 bits to int16");
-  test_scaling<uint8_t, uint32_t>("8 bits to uint32");
-  test_scaling<uint8_t, int32_t>("8 bits to int32");
-  test_scaling<uint8_t, float>("8 bits to float");
-  test_scaling<uint16_t, uint8_t>("16 bits to uint8");
-  test_scaling<uint16_t, int8_t>("16 bits to int8");
-  test_scaling<uint16_t, uint16_t>("16 bits to uint16");
-  test_scaling<uint16_t, int16_t>("16 bits to int16");
-  test_scaling<uint16_t, uint32_t>("16 bits to uint32");
-  test_scaling<uint16_t, int32_t>("16 bits to int32");
-  test_scaling<uint16_t, float>("16 bits to float");
-  test_channels<uint8_t>("8 bits");
-  test_channels<uint16_t>("16 bits");
-  test_luma<uint8_t>("8 bits");
-  test_luma<uint16_t>("16 bits");
-  test_ycbcr();
-  test_placement();
-  test_what_needs_conversion();
-  std::printf("%d failed\n", failures);
-  return failures != 0;
+TEST(what_needs_conversion) {
+  CHECK(!l3::needs_conversion(3, 8, L3_COLOR_RGB, L3_SAMPLE_U8));
+  CHECK(!l3::needs_conversion(1, 16, L3_COLOR_GRAY, L3_SAMPLE_U16));
+  CHECK(!l3::needs_conversion(4, 16, L3_COLOR_NATIVE, L3_SAMPLE_NATIVE));
+  CHECK(l3::needs_conversion(4, 8, L3_COLOR_RGB, L3_SAMPLE_U8));   // alpha is dropped
+  CHECK(l3::needs_conversion(2, 8, L3_COLOR_GRAY, L3_SAMPLE_U8));  // also that of gray
+  CHECK(l3::needs_conversion(3, 8, L3_COLOR_BGR, L3_SAMPLE_U8));
+  CHECK(l3::needs_conversion(3, 8, L3_COLOR_YCBCR, L3_SAMPLE_U8));
+  CHECK(l3::needs_conversion(3, 16, L3_COLOR_RGB, L3_SAMPLE_U8));
+  CHECK(l3::needs_conversion(3, 8, L3_COLOR_RGB, L3_SAMPLE_I8));
 }

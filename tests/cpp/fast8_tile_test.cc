@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "bytes.h"
+#include "checked_lanes.h"
 #include "fast_streams.h"
 #include "images.h"
 #include "kernels.h"
@@ -27,7 +28,7 @@ template <uint32_t channels>
 void decode_tile(const Bytes &buffer, const BatchImage &image, const BatchTile &tile, bool active) {
   const auto shared = std::make_unique<Fast8Shared<channels>>();  // exactly its size, for the sanitizer
   std::memset(shared.get(), 0xEE, sizeof *shared);
-  Fast8Tile<HostLanes, channels>().decode(buffer.data(), image, tile, active, code_table(), *shared);
+  Fast8Tile<CheckedLanes, channels>().decode(buffer.data(), image, tile, active, code_table(), *shared);
 }
 
 void decode_tile(const Bytes &buffer, const BatchImage &image, const BatchTile &tile, bool active = true) {
@@ -81,7 +82,7 @@ BatchTile describe(const l3_stream &stream, const Bytes &buffer, uint32_t x, uin
 }
 
 bool has_label_map(const Bytes &buffer, const l3_info &info, const BatchTile &tile) {
-  const TileShape shape{std::min<uint32_t>(L3_TILE, info.width - tile.x * L3_TILE), std::min<uint32_t>(L3_TILE, info.height - tile.y * L3_TILE)};
+  const TileShape shape = shape_of(tile_rect(info, tile.y * info.tiles_x + tile.x));
   FastTile parsed;
   CHECK(!parse_fast_tile(buffer.data() + tile.stream, tile.size, info.channels, 8, shape, &parsed));
   return std::any_of(parsed.channels, parsed.channels + info.channels, [](const FastChannel &c) { return c.predictor == kLabelMap; });
@@ -109,7 +110,8 @@ TEST(kernel_decodes_what_the_cpu_decodes) {
     CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
 
     const l3_rect region = random_region(random, width, height);
-    const testing::Context context("%u x %u x %u, region %u x %u at (%u, %u)", width, height, channels, region.width, region.height, region.x, region.y);
+    const testing::Context context("%u x %u x %u, region %u x %u at (%u, %u)", width, height, channels, region.width, region.height,
+                                   region.x, region.y);
     // Rows and start at multiples of 16, of 4, or anywhere: each has its own way of storing.
     const uint32_t alignment = 1u << 2 * random.below(3);
     const size_t stride = (region.width * channels + random.below(40) + alignment - 1) / alignment * alignment;
@@ -151,12 +153,13 @@ TEST(kernel_without_a_tile_of_its_own_stores_nothing) {
   CHECK(target.memory == before);
 }
 
-// Bodies that no encoder writes: every predictor, index width and bitmap, in tiles of every shape; and bodies that are not consumed exactly,
-// whose pixels may be any but which must not make the kernel leave its memory (the sanitized build sees to that).
+// Bodies that no encoder writes: every predictor, index width and bitmap, in tiles of every shape; and bodies that are not consumed
+// exactly, whose pixels may be any but which must not make the kernel leave its memory (the sanitized build sees to that).
 TEST(kernel_decodes_any_body_and_survives_any_other) {
   Random random(3);
   for (uint32_t round = 0; round < 4000; round++) {
-    const ChannelChoice choice{8, random.below(kPredictors), random.below(5), random.below(2) == 1, {random.between(1, 64), random.between(1, 64)}};
+    const ChannelChoice choice{
+        8, random.below(kPredictors), random.below(5), random.below(2) == 1, {random.between(1, 64), random.between(1, 64)}};
     const bool damaged = random.below(4) == 0;
     Bytes stream = random_stream(random, choice);
     if (damaged) stream = with_random_body(random, choice, stream);
@@ -179,7 +182,8 @@ TEST(kernel_decodes_any_body_and_survives_any_other) {
     decode_tile(buffer, describe(info, {0, 0, width, height}, target), tile);
     if (damaged) continue;
     Planes<uint8_t> planes;
-    CHECK_EQUAL(kPortableKernels.decode_channel_8(buffer.data(), parsed.channels[0], choice.shape, planes.plane[0]), parsed.channels[0].end);
+    const FastChannel &channel = parsed.channels[0];
+    CHECK_EQUAL(kPortableKernels.decode_channel_8(buffer.data(), channel, choice.shape, planes.plane[0]), channel.end);
     for (uint32_t y = 0; y < height; y++)
       CHECK(std::equal(planes.plane[0] + y * L3_TILE, planes.plane[0] + y * L3_TILE + width, target.pixels() + y * width));
   }

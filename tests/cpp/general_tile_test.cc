@@ -78,7 +78,7 @@ BatchImage describe(const l3_info &info, const Request &request, Rows &rows) {
 
 // A block of the kernel: its threads and teams one after the other. Shared memory holds what an earlier block may have left there.
 template <typename Sample>
-void run_block(const general::Tile &tile, Random &random) {
+void run_block(const TilePart &tile, Random &random) {
   FastTile fast;
   std::memset(&fast, 0xEE, sizeof fast);
   if (!general::parse(tile, &fast)) return;
@@ -101,7 +101,7 @@ Rows lockstep_rows(const l3_stream &stream, const Request &request, Random &rand
       Bytes buffer = random.bytes(size + (info.profile == L3_PROFILE_RAW ? 0 : kMaxOverread));
       std::copy_n(stream.payload + start, size, buffer.begin());
       BoundedLanes::readable = buffer.size();
-      const general::Tile tile(buffer.data(), image, BatchTile{0, size, 0, uint16_t(x), uint16_t(y)});
+      const TilePart tile(buffer.data(), image, BatchTile{0, size, 0, uint16_t(x), uint16_t(y)});
       if (info.bits == 8)
         run_block<uint8_t>(tile, random);
       else
@@ -287,7 +287,7 @@ TEST(greediest_streams) {
       const Request request{{0, 0, L3_TILE, L3_TILE}};
       Rows rows(info, request);
       const BatchImage image = describe(info, request, rows);
-      const general::Tile tile(buffer.data(), image, BatchTile{0, uint32_t(size), 0, 0, 0});
+      const TilePart tile(buffer.data(), image, BatchTile{0, uint32_t(size), 0, 0, 0});
       FastTile fast;
       CHECK(general::parse(tile, &fast));
       if (bits == 8)

@@ -123,13 +123,13 @@ void check_greediest_body() {
   for (uint32_t index_bits = 0; index_bits <= max_index_bits(kBits<Sample>); index_bits++) {
     const ChannelChoice choice{kBits<Sample>, kPlane, index_bits, false, {L3_TILE, L3_TILE}};
     const testing::Context context("%u index bits", index_bits);
-    const uint32_t palette = palette_size(index_bits, kBits<Sample>);
-    Bytes stream(1 + channel_head_size(kBits<Sample>));
-    stream[1] = uint8_t(kPlane | index_bits << 3);
+    const uint32_t heads = 1 + channel_head_size(kBits<Sample>), palette = palette_size(index_bits, kBits<Sample>);
     const uint32_t body_size = palette + choice.shape.units() * index_bits;
-    store(stream.data() + stream.size() - 2, uint16_t(body_size));
-    stream.resize(stream.size() + palette, kBits<Sample> == 16 ? 31 : index_bits ? 0xFF : 15);
-    stream.resize(stream.size() + body_size - palette, 0xFF);
+    Bytes stream(heads + body_size, 0xFF);
+    std::fill_n(stream.begin(), heads, 0);
+    stream[1] = uint8_t(kPlane | index_bits << 3);
+    store(stream.data() + heads - 2, uint16_t(body_size));
+    std::fill_n(stream.begin() + heads, palette, kBits<Sample> == 16 ? 31 : index_bits ? 0xFF : 15);
     check_stream<Sample>(random, choice, stream, false);
   }
 }

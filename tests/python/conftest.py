@@ -1,5 +1,6 @@
 """Fixtures that several test files share."""
 
+import signal
 import subprocess
 import sys
 
@@ -7,6 +8,9 @@ import numpy as np
 import pytest
 
 from dali_l3 import _plugin, cli
+
+# A shell that runs the tests in the background ignores Ctrl-C, which the programs that they start would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def smooth_image(shape, dtype, seed=0):
@@ -54,6 +58,6 @@ def run(monkeypatch, capsys):
 
 @pytest.fixture(scope="session")
 def plugin():
-    """Skips tests of the DALI operators where the package was built without them."""
-    if not _plugin.PLUGIN.exists():
-        pytest.skip("built without the DALI plugin")
+    """For tests of the DALI operators: skips them where there is no DALI, and fails where only the operators lack."""
+    pytest.importorskip("nvidia.dali")
+    assert _plugin.PLUGIN.exists(), "DALI is installed, but this package was built without its operators"

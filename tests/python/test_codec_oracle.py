@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from backends import RUNNABLE, each_backend, using
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dali_l3
+from backends import RUNNABLE, each_backend, using
 from dali_l3 import L3Error
 from oracle import decoder, writer
 

@@ -194,7 +194,6 @@ def test_regions_are_converted(bits, output_type):
         ({"rel_start": (1e30, 0)}, "coordinate 2e\\+32 is out of range"),
         ({"crop": (1e30, 1)}, "crop of 1e\\+30 pixels is out of range"),
         ({"crop": (10, 10), "crop_pos_x": 1.5}, "`crop_pos_x` must be within 0 and 1, not 1.5"),
-        ({"crop": (10, 10), "start": (1, 1)}, "either by crop arguments or by slice arguments, not by both"),
         ({"crop_h": 10}, "`crop_w` and `crop_h` must be given together"),
         ({"crop": (10, 10), "crop_h": 10, "crop_w": 10}, "`crop` cannot be combined with `crop_h` and `crop_w`"),
         ({"crop": (10, 10), "rounding": "up"}, '`rounding` must be "round" or "truncate", not "up"'),
@@ -211,6 +210,46 @@ def test_regions_are_converted(bits, output_type):
 def test_wrong_arguments(image, arguments, message):
     with pytest.raises((ValueError, RuntimeError), match=message):
         decode_one(l3, image[2], **arguments)
+
+
+CROP_ARGUMENTS = [
+    {"crop": (10, 10)},
+    {"crop_h": 10, "crop_w": 10},
+    {"crop_pos_x": 0.1},
+    {"crop_pos_y": 0.5},  # given, although it is the default
+    {"rounding": "round"},
+    {"crop": [np.float32([10, 10])]},  # a tensor
+    {"crop_pos_x": [np.float32(0.1)]},
+]
+
+SLICE_ARGUMENTS = [
+    {"start": (1, 1)},
+    {"rel_start": (0.1, 0.1)},
+    {"end": (9, 9)},
+    {"rel_end": (0.9, 0.9)},
+    {"shape": (9, 9)},
+    {"rel_shape": (0.9, 0.9)},
+    {"axes": (1, 0)},
+    {"axis_names": "WH"},
+    {"normalized_anchor": True},
+    {"normalized_shape": True},
+    {"start": [np.int32([1, 1])]},
+]
+
+
+@pytest.mark.parametrize("slice_argument", SLICE_ARGUMENTS, ids=str)
+@pytest.mark.parametrize("crop_argument", CROP_ARGUMENTS, ids=str)
+def test_crop_and_slice_arguments_exclude_each_other(image, crop_argument, slice_argument):
+    names = f"`{next(iter(crop_argument))}` is one of the former, `{next(iter(slice_argument))}` of the latter"
+    with pytest.raises(ValueError, match=f"either by crop arguments or by slice arguments, not by both: {names}"):
+        decode_one(l3, image[2], **crop_argument, **slice_argument)
+
+
+@pytest.mark.parametrize("crop_argument", CROP_ARGUMENTS, ids=str)
+def test_crop_arguments_and_slices_by_inputs_exclude_each_other(image, crop_argument):
+    names = f"`{next(iter(crop_argument))}` is one of the former, the input `anchor` of the latter"
+    with pytest.raises(ValueError, match=names):
+        decode_one(l3, image[2], np.int32([1, 2]), np.int32([3, 4]), **crop_argument)
 
 
 def test_positional_and_named_slices_exclude_each_other(image):
@@ -274,6 +313,16 @@ def test_verify_decides_whether_checksums_are_checked(image):
     assert np.count_nonzero(decode_one(l3, broken, verify=False) != pixels) == 1
     with pytest.raises(RuntimeError, match="checksum does not match"):
         decode_one(l3, broken, verify=True)
+
+
+@pytest.mark.parametrize("decoder", ["l3", "image"])
+@pytest.mark.parametrize("profile", ["raw", "paper", "fast"])
+def test_checksums_are_checked_by_default(image, profile, decoder, capfd):
+    data = as_l3(image[0], profile=profile)
+    broken = patched(data, -17, data[-17] ^ 1)  # in the last tile: 16 bytes of trailer follow it
+    with pytest.raises(RuntimeError, match="Failed to decode") as caught:
+        decode_one(getattr(fn.decoders, decoder), broken)
+    assert "the checksum does not match" in str(caught.value) + capfd.readouterr().err
 
 
 def test_the_input_must_be_bytes():

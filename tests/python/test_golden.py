@@ -6,9 +6,9 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from backends import each_backend, using
 
 import dali_l3
+from backends import each_backend, using
 from dali_l3 import L3Error
 from oracle import decoder
 

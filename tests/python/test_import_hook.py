@@ -5,6 +5,7 @@ import importlib.resources
 import inspect
 import sys
 import threading
+import types
 
 import pytest
 
@@ -93,6 +94,32 @@ def test_a_missing_module_stays_missing(package):
     when_imported("hooked_missing", lambda: None)
     with pytest.raises(ModuleNotFoundError, match="hooked_missing"):
         importlib.import_module("hooked_missing")
+
+
+def test_a_hook_that_is_taken_off_the_path_leaves_the_search_to_others(package):
+    class Taker:
+        """Takes the hook, which comes next, off the path while the import system walks along it."""
+
+        def find_spec(self, name, path=None, target=None):
+            sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not hook]
+
+    calls = []
+    when_imported(package, lambda: calls.append(package))
+    hook = sys.meta_path[0]
+    sys.meta_path.insert(0, Taker())
+    assert hook.find_spec(package) is not None
+    assert importlib.import_module(package).value == 1
+    assert hook not in sys.meta_path
+    assert hook.find_spec(package) is None
+    assert calls == []
+
+
+def test_finders_without_find_spec_are_passed_over(package):
+    calls = []
+    sys.meta_path.insert(0, types.SimpleNamespace(find_module=lambda name, path=None: None))  # as before Python 3.4
+    when_imported(package, lambda: calls.append(package))
+    importlib.import_module(package)
+    assert calls == [package]
 
 
 def test_runs_again_on_reload(package):

@@ -31,6 +31,19 @@ def check(operator):
 """
 
 
+# A program that imports modules in line 6 and prints what dali_l3 warns of, with the line that the warning names.
+WARNINGS = """
+import warnings
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import {imports}
+for warning in caught:
+    if "dali_l3" in str(warning.message):
+        print(f"{{warning.filename}}:{{warning.lineno}}: {{warning.message}}")
+"""
+
+
 class TestOrderOfImports:
     @pytest.mark.parametrize(
         "imports",
@@ -117,14 +130,8 @@ class TestOrderOfImports:
         assert run_python(textwrap.dedent(program)) == "[]"
 
     def test_dynamic_mode_imported_too_early_is_reported(self, run_python):
-        program = """
-            import warnings, nvidia.dali.experimental.dynamic
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                import dali_l3
-            print(*(warning.message for warning in caught))
-        """
-        assert "nvidia.dali.experimental.dynamic was imported before dali_l3" in run_python(textwrap.dedent(program))
+        printed = run_python(WARNINGS.format(imports="nvidia.dali.experimental.dynamic, dali_l3"))
+        assert printed.startswith("<string>:6: nvidia.dali.experimental.dynamic was imported before dali_l3")
 
     def test_dynamic_mode(self, run_python):
         program = """
@@ -159,6 +166,21 @@ class TestOtherVersions:
                 raise AssertionError("no error")
         """
         run_python(textwrap.dedent(program), env=other_dali)
+
+    def test_without_the_distributions_metadata_the_version_is_taken_on_trust(self, run_python):
+        program = f"""
+import importlib.metadata
+
+def requires(name):
+    raise importlib.metadata.PackageNotFoundError(name)
+
+importlib.metadata.requires = requires
+import dali_l3
+from nvidia.dali import fn
+{PIPELINE}
+check(fn.decoders.l3)
+"""
+        run_python(program)
 
     def test_the_codec_works_all_the_same(self, other_dali, run_python):
         program = "import numpy as np, dali_l3; print(dali_l3.decode(dali_l3.encode(np.full((1, 1), 7, np.uint8))))"
@@ -215,15 +237,8 @@ class TestExtensionsPath:
         ],
     )
     def test_a_codec_imported_too_early_is_reported(self, inherited, imports, warned, run_python):
-        program = f"""
-            import warnings
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                import {imports}
-            print(*(warning.message for warning in caught if "dali_l3" in str(warning.message)))
-        """
-        printed = run_python(textwrap.dedent(program), env=self.environment(inherited))
-        assert printed.startswith("nvidia.nvimgcodec was imported before dali_l3") == warned
+        printed = run_python(WARNINGS.format(imports=imports), env=self.environment(inherited))
+        assert printed.startswith("<string>:6: nvidia.nvimgcodec was imported before dali_l3") == warned
 
 
 class TestProcessesAndThreads:

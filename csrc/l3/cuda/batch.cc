@@ -17,10 +17,15 @@ namespace {
 // Prototype files are decoded here, so that kernels need not know them: their tiles travel as those of profile `raw`.
 constexpr uint32_t kPrototypeTileSize = L3_TILE * L3_TILE * 3;
 
-l3_status check_alignment(const l3_info &info, const l3_output &output, l3_error *error) {
+// Bytes from a row to the next that kernels can count with.
+constexpr size_t kMaxRowStride = size_t{1} << 30;
+
+// What kernels want of an output beyond what every decoder does.
+l3_status check_device_output(const l3_info &info, const l3_output &output, l3_error *error) {
   const uint32_t sample_size = l3_output_sample_size(&info, output.sample);
   if ((reinterpret_cast<uintptr_t>(output.data) | output.row_stride) % sample_size)
     return fail(error, L3_ERROR_ARGUMENT, "an output whose start or rows are not aligned to its samples of %u bytes", sample_size);
+  if (output.row_stride > kMaxRowStride) return fail(error, L3_ERROR_ARGUMENT, "an output whose rows are more than 1 GiB apart");
   return L3_OK;
 }
 
@@ -59,12 +64,15 @@ BatchImage describe(const l3_cuda_image &image) {
   return described;
 }
 
+TileKind general_kind(uint32_t bits) { return bits == 8 ? TileKind::kGeneral8 : TileKind::kGeneral16; }
+
 // The kind of an image's tiles that are not label maps.
 TileKind kind_of(const BatchImage &image) {
-  if (image.profile == L3_PROFILE_RAW) return TileKind::kRaw;
-  const bool is_native = image.color == L3_COLOR_NATIVE && image.sample == L3_SAMPLE_NATIVE;
-  if (image.profile != L3_PROFILE_FAST || image.bits != 8 || !is_native) return TileKind::kGeneral;
-  return TileKind(uint32_t(TileKind::kFast8x1) + image.channels - 1);
+  if (image.color == L3_COLOR_NATIVE && image.sample == L3_SAMPLE_NATIVE) {
+    if (image.profile == L3_PROFILE_RAW) return TileKind::kStored;
+    if (image.profile == L3_PROFILE_FAST && image.bits == 8) return TileKind(uint32_t(TileKind::kFast8x1) + image.channels - 1);
+  }
+  return general_kind(image.bits);
 }
 
 const char *check_fast_tile(const l3_info &info, TileShape shape, const TileStream &tile, bool *has_label_map) {
@@ -99,14 +107,14 @@ l3_status BatchPlan::plan(const l3_cuda_image *images, size_t count, size_t *fai
   images_ = images;
   places_.clear();
   uint64_t tiles = 0, streams = 0;  // so far
-  // The size of everything but the streams.
-  const auto tables_size = [&] { return count * sizeof(BatchImage) + tiles * (sizeof(BatchTile) + sizeof(uint32_t)); };
+  // The size of everything but the streams, which start aligned: stored tiles can be loaded 16 bytes at a time then.
+  const auto tables_size = [&] { return (count * sizeof(BatchImage) + tiles * (sizeof(BatchTile) + sizeof(uint32_t)) + 15) / 16 * 16; };
   for (size_t i = 0; i < count; i++) {
     *failed = i;
     const l3_info &info = images[i].stream.info;
     if (l3_status status = check_region(info, images[i].region, error)) return status;
     if (l3_status status = check_output(info, images[i].region, images[i].output, error)) return status;
-    if (l3_status status = check_alignment(info, images[i].output, error)) return status;
+    if (l3_status status = check_device_output(info, images[i].output, error)) return status;
     const TileRange range = tiles_of(images[i].region);
     places_.push_back({uint32_t(tiles), uint32_t(streams)});
     tiles += range.count();
@@ -133,6 +141,7 @@ l3_status BatchPlan::gather(size_t i, bool verify, uint8_t *buffer, l3_error *er
 
   const TileKind kind = kind_of(image);
   const TileRange range = tiles_of(images_[i].region);
+  PrototypeTiles prototype_tiles(stream);
   uint32_t number = places_[i].first_tile, position = layout_.streams + places_[i].streams;
   for (uint32_t y = range.y; y < range.y + range.rows; y++) {
     // Streams of neighbours lie side by side. Copying a row of tiles first brings them to the cache, for the checks to find there.
@@ -146,7 +155,7 @@ l3_status BatchPlan::gather(size_t i, bool verify, uint8_t *buffer, l3_error *er
       uint32_t size = kPrototypeTileSize;
       bool has_label_map = false;
       if (info.prototype) {
-        if (l3_status status = decode_prototype_tile(stream, number_in_image, buffer + position, error)) return status;
+        if (l3_status status = prototype_tiles.decode(number_in_image, buffer + position, error)) return status;
       } else {
         TileStream source;
         if (l3_status status = find_tile(stream, number_in_image, verify, &source, error)) return status;
@@ -154,7 +163,7 @@ l3_status BatchPlan::gather(size_t i, bool verify, uint8_t *buffer, l3_error *er
           return fail_tile(info, number_in_image, L3_ERROR_CORRUPT, problem, error);
         size = source.size;
       }
-      kinds_[number] = has_label_map ? TileKind::kGeneral : kind;
+      kinds_[number] = has_label_map ? general_kind(info.bits) : kind;
       store(buffer + layout_.tiles + number * sizeof(BatchTile), BatchTile{position, size, uint32_t(i), uint16_t(x), uint16_t(y)});
       position += size;
     }

@@ -1,7 +1,8 @@
 // What a batch looks like to the kernels, and how the host lays it out. Plain C++: needs no CUDA, and is tested without.
 //
 // A batch is one buffer, gathered in pinned memory and copied to the device at once:
-//   BatchImage[images], BatchTile[tiles], uint32_t order[tiles], the streams of the tiles, kMaxOverread bytes of slack.
+//   BatchImage[images], BatchTile[tiles], uint32_t order[tiles], the tiles' streams (from a multiple of 16 on), kMaxOverread bytes of
+//   slack.
 // Tiles stand image by image, row by row. `order` lists their numbers by kind, so that each kernel finds its tiles side by side.
 #pragma once
 
@@ -11,10 +12,10 @@
 
 namespace l3 {
 
-// Which kernel decodes a tile: stored tiles; `fast` tiles of 8-bit images of one to four channels, without label maps and conversion; and
-// all others.
-enum class TileKind : uint32_t { kRaw, kFast8x1, kFast8x2, kFast8x3, kFast8x4, kGeneral };
-constexpr uint32_t kTileKinds = 6;
+// Which kernel decodes a tile: stored tiles that are not converted; `fast` tiles of 8-bit images of one to four channels, without label
+// maps and conversion; and all others, by the bits of a sample.
+enum class TileKind : uint32_t { kStored, kFast8x1, kFast8x2, kFast8x3, kFast8x4, kGeneral8, kGeneral16 };
+constexpr uint32_t kTileKinds = 7;
 
 // The channels of a kind kFast8..., 0 for other kinds.
 constexpr uint32_t fast8_channels(TileKind kind) {

@@ -4,8 +4,7 @@
 
 #include "../error.h"
 #include "batch.h"
-#include "fast8_kernel.h"
-#include "general_kernel.h"
+#include "launch.h"
 
 namespace l3 {
 namespace {
@@ -30,8 +29,9 @@ class Staging {
   }
 
   cudaError_t create() {
-    if (cudaError_t code = cudaEventCreateWithFlags(&copied_, cudaEventDisableTiming)) return code;
-    return cudaEventCreateWithFlags(&decoded_, cudaEventDisableTiming);
+    constexpr unsigned flags = cudaEventDisableTiming | cudaEventBlockingSync;  // a thread that waits leaves the CPU to others
+    if (cudaError_t code = cudaEventCreateWithFlags(&copied_, flags)) return code;
+    return cudaEventCreateWithFlags(&decoded_, flags);
   }
 
   // Waits until the host may write to host(), and makes room.
@@ -88,6 +88,10 @@ struct l3_cuda_decoder {
       cudaGetLastError();
       return fail(error, L3_ERROR_UNSUPPORTED, "there is no CUDA device, or its driver is too old for this build");
     }
+    if (const cudaError_t code = check_device()) {
+      cudaGetLastError();
+      return fail(error, L3_ERROR_UNSUPPORTED, "this build cannot use the CUDA device: %s", cudaGetErrorString(code));
+    }
     for (Staging &staging : stagings_)
       if (cudaError_t code = staging.create()) return device_failure(error, code, "creating an event");
     return L3_OK;
@@ -103,7 +107,7 @@ struct l3_cuda_decoder {
     if (l3_status status = gather(count, options, staging.host(), failed, error)) return status;
     next_ = 1 - next_;
     if (cudaError_t code = staging.copy(plan_.layout().end, stream)) return device_failure(error, code, "copying a batch to the device");
-    const cudaError_t launched = launch(staging.device(), stream);
+    const cudaError_t launched = launch_batch(staging.device(), plan_.layout(), stream);
     const cudaError_t marked = staging.mark_decoded(stream);
     if (launched) return device_failure(error, launched, "launching a kernel");
     if (marked) return device_failure(error, marked, "recording an event");
@@ -135,19 +139,6 @@ struct l3_cuda_decoder {
     }
     plan_.finish(buffer);
     return L3_OK;
-  }
-
-  cudaError_t launch(const uint8_t *buffer, cudaStream_t stream) {
-    const BatchLayout &layout = plan_.layout();
-    for (uint32_t kind = 0; kind < kTileKinds; kind++) {
-      const uint32_t first = layout.kind_begin[kind], tiles = layout.kind_begin[kind + 1] - first;
-      if (tiles == 0) continue;
-      const uint32_t channels = fast8_channels(TileKind(kind));
-      const cudaError_t code = channels ? launch_fast8(channels, buffer, layout, first, tiles, stream)
-                                        : launch_general(buffer, layout, first, tiles, stream);
-      if (code) return code;
-    }
-    return cudaSuccess;
   }
 
   Staging stagings_[2];

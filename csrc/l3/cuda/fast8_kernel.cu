@@ -1,6 +1,6 @@
 // Launching the kernel for `fast` tiles of 8-bit images.
-#include "fast8_kernel.h"
 #include "fast8_tile.h"
+#include "launch.h"
 #include "warp_lanes.h"
 
 namespace l3 {
@@ -17,10 +17,8 @@ L3_DEVICE void decode_tiles(const uint8_t *buffer, const BatchLayout &layout, ui
   __syncthreads();
   const uint32_t team = threadIdx.x / WarpLanes::kCount, position = blockIdx.x * kTeams + team;
   const bool active = position < count;
-  const uint32_t *order = reinterpret_cast<const uint32_t *>(buffer + layout.order) + first;
-  const BatchTile &tile = reinterpret_cast<const BatchTile *>(buffer + layout.tiles)[order[active ? position : count - 1]];
-  const BatchImage &image = reinterpret_cast<const BatchImage *>(buffer + layout.images)[tile.image];
-  Fast8Tile<WarpLanes, channels>().decode(buffer, image, tile, active, table, shared[team]);
+  const BatchTile &tile = ordered_tile(buffer, layout, first + (active ? position : count - 1));
+  Fast8Tile<WarpLanes, channels>().decode(buffer, image_of(buffer, layout, tile), tile, active, table, shared[team]);
 }
 
 template <uint32_t channels>

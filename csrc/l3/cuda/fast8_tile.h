@@ -1,14 +1,15 @@
-// The kernel for `fast` tiles of 8-bit images, written over lanes: a team of 16 lanes decodes a tile, all channels at once, four rows at a time.
+// The kernel for `fast` tiles of 8-bit images, written over lanes: a team of 16 lanes decodes a tile, all channels at once, four rows at a
+// time.
 //
-// Each lane holds a group of 4 x 2 samples. Samples travel in pairs, a 16-bit half each, so that sums need no care for overflow until they are
-// masked: `even` holds the first and the third of a row's four, `odd` the second and the fourth. First the index words of all units are expanded
-// into records that say where each unit's octets start, which leaves the main loop without a serial pointer; finished rows are put together as
-// pixels in shared memory and leave it in 16-byte stores.
+// Each lane holds a group of 4 x 2 samples. Samples travel in pairs, a 16-bit half each, so that sums need no care for overflow until they
+// are masked: `even` holds the first and the third of a row's four, `odd` the second and the fourth. First the index words of all units are
+// expanded into records that say where each unit's octets start, which leaves the main loop without a serial pointer; finished rows are put
+// together as pixels in shared memory and leave it in 16-byte stores.
 #pragma once
 
 #include "../fast_tile.h"
-#include "../lanes.h"
-#include "batch.h"
+#include "copy_row.h"
+#include "tile_part.h"
 
 namespace l3 {
 
@@ -47,8 +48,8 @@ class Fast8Tile {
   };
 
  public:
-  // `buffer` holds the batch (see batch.h); `tile` was validated. `active` is the same for all lanes of the team: a team without a tile of its
-  // own goes through the motions with another's, and stores nothing.
+  // `buffer` holds the batch (see batch.h); `tile` was validated. `active` is the same for all lanes of the team: a team without a tile of
+  // its own goes through the motions with another's, and stores nothing.
   L3_DEVICE void decode(const uint8_t *buffer, const BatchImage &image, const BatchTile &tile, bool active, const CodeTable8 &table,
                         Shared &shared) {
     const l3_rect rect = place(image, tile);
@@ -103,11 +104,8 @@ class Fast8Tile {
     return {x, y, image.width - x < tile_size ? image.width - x : tile_size, image.height - y < tile_size ? image.height - y : tile_size};
   }
 
-  // Four bytes at any position.
   static L3_DEVICE Number load_unaligned(const uint8_t *bytes, const Number &position) {
-    Number words[2];
-    Lanes::template load_words<2>(bytes, position & ~3u, words);
-    return Lanes::funnel_shift(words[0], words[1], position << 3);
+    return lockstep::load_unaligned<Lanes>(bytes, position);
   }
 
   // The low `count` (0 to 32) bits.
@@ -194,7 +192,8 @@ class Fast8Tile {
   // The eight codes of an index word, a nibble each.
   static L3_DEVICE Number codes_of_word(const Number &word, uint32_t index_bits, const Number &palette_low, const Number &palette_high) {
     // Indices move apart until each has a nibble: halves, quarters, eighths.
-    const uint32_t four = (1u << 4 * index_bits) - 1, two = ((1u << 2 * index_bits) - 1) * kHalves, one = ((1u << index_bits) - 1) * 0x01010101u;
+    const uint32_t four = (1u << 4 * index_bits) - 1, two = ((1u << 2 * index_bits) - 1) * kHalves;
+    const uint32_t one = ((1u << index_bits) - 1) * 0x01010101u;
     Number indices = (word & four) | (word >> 4 * index_bits & four) << 16;
     indices = (indices & two) | (indices >> 2 * index_bits & two) << 8;
     indices = (indices & one) | (indices >> index_bits & one) << 4;
@@ -216,7 +215,8 @@ class Fast8Tile {
     const Number widths_before = record[1] & ((Number(1) << nibble) - 1), width = code[2];
     const Number position = Lanes::add_bytes(widths_before >> 4 & 0x0F0F0F0F, Lanes::add_bytes(widths_before & 0x0F0F0F0F, record[2]));
     Lanes::template load_words<3>(stream, position & ~3u, octet);
-    const Number low = Lanes::funnel_shift(octet[0], octet[1], position << 3), high = Lanes::funnel_shift(octet[1], octet[2], position << 3);
+    const Number low = Lanes::funnel_shift(octet[0], octet[1], position << 3);
+    const Number high = Lanes::funnel_shift(octet[1], octet[2], position << 3);
     // The lower row's fields start 4 * width bits later.
     const Number of_row[2] = {low, Lanes::funnel_shift_clamped(low, high, code[3])};
     L3_UNROLL
@@ -321,8 +321,10 @@ class Fast8Tile {
     const uint32_t left = rect.x < image.left ? image.left - rect.x : 0;
     const uint32_t region_right = image.left + image.region_width - rect.x, right = region_right < rect.width ? region_right : rect.width;
     const uint32_t first_byte = left * channels, end_byte = right * channels;
-    uint8_t *out = image.out + int64_t(int32_t(rect.y + y - image.top)) * int64_t(image.row_stride) + int64_t(int32_t(rect.x - image.left)) * channels;
-    const uint32_t bottom = image.top + image.region_height, tile_bottom = rect.y + rect.height, end_row = bottom < tile_bottom ? bottom : tile_bottom;
+    uint8_t *out = image.out + int64_t(int32_t(rect.y + y - image.top)) * int64_t(image.row_stride) +
+                   int64_t(int32_t(rect.x - image.left)) * channels;
+    const uint32_t bottom = image.top + image.region_height, tile_bottom = rect.y + rect.height;
+    const uint32_t end_row = bottom < tile_bottom ? bottom : tile_bottom;
     const bool whole = left == 0 && right == L3_TILE && rect.y + y >= image.top && rect.y + y + Shared::kRows <= end_row;
     const bool aligned = ((reinterpret_cast<uintptr_t>(out) | image.row_stride) & 15) == 0;
     const bool in_chunks = active && whole && aligned;
@@ -330,7 +332,8 @@ class Fast8Tile {
       // 4 * channels chunks of 16 bytes a row, `channels` chunks a lane.
       L3_UNROLL
       for (uint32_t i = 0; i < channels; i++) {
-        const Number chunk = lane + i * Lanes::kCount, row = Lanes::divide_small(chunk, 4 * channels), column = chunk - row * (4 * channels);
+        const Number chunk = lane + i * Lanes::kCount, row = Lanes::divide_small(chunk, 4 * channels);
+        const Number column = chunk - row * (4 * channels);
         Number words[4];
         Lanes::template load_words<4>(shared.rows, chunk * 16, words);
         Lanes::template store_words<4>(out, row * uint32_t(image.row_stride) + column * 16, words, in_chunks);
@@ -339,29 +342,10 @@ class Fast8Tile {
     if (Lanes::any(active && !in_chunks)) {
       for (uint32_t row = 0; row < Shared::kRows; row++) {
         const bool inside = active && !in_chunks && rect.y + y + row >= image.top && rect.y + y + row < end_row;
-        store_row(shared.rows + row * Shared::kRowSize, out + int64_t(row) * int64_t(image.row_stride), first_byte, inside ? end_byte : first_byte);
+        uint8_t *const out_row = out + int64_t(row) * int64_t(image.row_stride) + first_byte;
+        copy_row<Lanes>(shared.rows, row * Shared::kRowSize + first_byte, out_row, inside ? end_byte - first_byte : 0);
       }
     }
-  }
-
-  // Writes bytes [begin, end) of a row to the same bytes of `out`, whose alignment may be any: in words where whole ones lie inside.
-  static L3_DEVICE void store_row(const uint8_t *row, uint8_t *out, uint32_t begin, uint32_t end) {
-    const Number lane = Lanes::index();
-    const uint32_t misaligned = uint32_t(reinterpret_cast<uintptr_t>(out + begin)) & 3;
-    const uint32_t to_word = begin + (4 - misaligned) % 4, first_word = to_word < end ? to_word : end, words_end = end - (end - first_word) % 4;
-    const Number before = lane + begin, after = lane + words_end;
-    store_byte(row, out, before, before < first_word);
-    store_byte(row, out, after, after < end);
-    L3_UNROLL
-    for (uint32_t k = 0; k < channels; k++) {  // 16 words at a time, and no more than a row has
-      const Number at = (lane + k * Lanes::kCount) * 4 + first_word;
-      Number words[1] = {load_unaligned(row, Lanes::select(at < words_end, at, 0))};
-      Lanes::template store_words<1>(out, at, words, at < words_end);
-    }
-  }
-  static L3_DEVICE void store_byte(const uint8_t *row, uint8_t *out, const Number &at, const Number &condition) {
-    const Number position = Lanes::select(condition, at, 0);
-    Lanes::store(out, position, load_unaligned(row, position), condition);
   }
 
   Number edge_even_, edge_odd_;

@@ -1,39 +1,37 @@
 // Launching the general kernel, a block for each tile.
-#include "general_kernel.h"
 #include "general_tile.h"
+#include "launch.h"
 #include "team_lanes.h"
 
 namespace l3 {
 namespace {
 
 template <typename Sample>
-L3_DEVICE void decode(const general::Tile &tile, const FastTile &fast, uint8_t *memory) {
-  Sample *const planes = reinterpret_cast<Sample *>(memory);
+__global__ void __launch_bounds__(general::kThreads) decode_general(const uint8_t *buffer, BatchLayout layout, uint32_t first) {
+  __shared__ Sample planes[L3_MAX_CHANNELS * kPlaneSize];
+  __shared__ FastTile fast;
+  __shared__ bool valid;
+  const BatchTile &entry = ordered_tile(buffer, layout, first + blockIdx.x);
+  const TilePart tile(buffer, image_of(buffer, layout, entry), entry);
+  if (threadIdx.x == 0) valid = general::parse(tile, &fast);
+  __syncthreads();
+  if (!valid) return;
   general::decode_channel<TeamLanes>(tile, fast, threadIdx.x / TeamLanes::kCount, planes);
   __syncthreads();
   general::write_part(tile, fast, planes, threadIdx.x);
 }
 
-__global__ void __launch_bounds__(general::kThreads) decode_general(const uint8_t *buffer, BatchLayout layout, uint32_t first) {
-  __shared__ alignas(16) uint8_t planes[general::kMaxPlanesSize];
-  __shared__ FastTile fast;
-  __shared__ bool valid;
-  const uint32_t number = reinterpret_cast<const uint32_t *>(buffer + layout.order)[first + blockIdx.x];
-  const BatchTile &entry = reinterpret_cast<const BatchTile *>(buffer + layout.tiles)[number];
-  const general::Tile tile(buffer, reinterpret_cast<const BatchImage *>(buffer + layout.images)[entry.image], entry);
-  if (threadIdx.x == 0) valid = general::parse(tile, &fast);
-  __syncthreads();
-  if (!valid) return;
-  if (tile.image.bits == 8)
-    decode<uint8_t>(tile, fast, planes);
-  else
-    decode<uint16_t>(tile, fast, planes);
-}
-
 }  // namespace
 
-cudaError_t launch_general(const uint8_t *buffer, const BatchLayout &layout, uint32_t first, uint32_t count, cudaStream_t stream) {
-  decode_general<<<count, general::kThreads, 0, stream>>>(buffer, layout, first);
+cudaError_t check_device() {
+  cudaFuncAttributes attributes;
+  return cudaFuncGetAttributes(&attributes, decode_general<uint8_t>);
+}
+
+cudaError_t launch_general(uint32_t bits, const uint8_t *buffer, const BatchLayout &layout, uint32_t first, uint32_t count,
+                           cudaStream_t stream) {
+  const auto kernel = bits == 8 ? decode_general<uint8_t> : decode_general<uint16_t>;
+  kernel<<<count, general::kThreads, 0, stream>>>(buffer, layout, first);
   return cudaGetLastError();
 }
 

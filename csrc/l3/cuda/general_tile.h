@@ -1,4 +1,4 @@
-// The kernel for the tiles that the one for 8-bit `fast` tiles leaves: 16 bits, label maps, `paper`, `raw`, and whatever is converted.
+// The kernel for the tiles that those for 8-bit `fast` and for stored tiles leave: 16 bits, label maps, `paper`, and whatever is converted.
 //
 // A block decodes a tile, in phases with barriers between them: one thread reads the structure; a team of 16 lanes a channel decodes planes
 // into shared memory; all threads write the part of the tile that lies in the region, converted. Phases are functions of a thread's or a
@@ -9,41 +9,16 @@
 #include "../lockstep.h"
 #include "../lockstep_label_map.h"
 #include "../lockstep_paper.h"
-#include "batch.h"
+#include "tile_part.h"
 
 namespace l3::general {
 
 constexpr uint32_t kTeams = L3_MAX_CHANNELS, kThreads = kTeams * 16, kWarp = 32;
-constexpr uint32_t kMaxPlanesSize = L3_MAX_CHANNELS * kPlaneSize * 2;  // bytes
-
-// A tile and what is wanted of it.
-struct Tile {
-  const BatchImage &image;
-  const uint8_t *stream;
-  uint32_t size;  // bytes
-  TileShape shape;
-  uint32_t left, top, width, height;  // the part that lies in the region; relative to the tile
-  uint8_t *out;                       // that part's top left pixel
-
-  L3_DEVICE Tile(const uint8_t *buffer, const BatchImage &batch_image, const BatchTile &tile)
-      : image(batch_image), stream(buffer + tile.stream), size(tile.size) {
-    const uint32_t x = tile.x * L3_TILE, y = tile.y * L3_TILE;
-    shape = {least(L3_TILE, image.width - x), least(L3_TILE, image.height - y)};
-    left = image.left > x ? image.left - x : 0;
-    top = image.top > y ? image.top - y : 0;
-    width = least(shape.width, image.left + image.region_width - x) - left;
-    height = least(shape.height, image.top + image.region_height - y) - top;
-    out = image.out + (y + top - image.top) * image.row_stride + uint64_t(x + left - image.left) * image.output_pixel_size;
-  }
-
- private:
-  static L3_DEVICE uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
-};
 
 // ---- Phase 1: structure
 
 // Finds the channels of a `fast` tile. False: the tile is to be left out; the host, which validates every tile, would have refused it.
-L3_DEVICE bool parse(const Tile &tile, FastTile *fast) {
+L3_DEVICE bool parse(const TilePart &tile, FastTile *fast) {
   const BatchImage &image = tile.image;
   switch (image.profile) {
     case L3_PROFILE_RAW: return tile.size >= tile.shape.pixels() * image.channels * (image.bits / 8);
@@ -56,7 +31,7 @@ L3_DEVICE bool parse(const Tile &tile, FastTile *fast) {
 
 // Decodes channel `c` in the stream's order, if there is one; all lanes of a team call this together.
 template <typename Lanes, typename Sample>
-L3_DEVICE void decode_channel(const Tile &tile, const FastTile &fast, uint32_t c, Sample *planes) {
+L3_DEVICE void decode_channel(const TilePart &tile, const FastTile &fast, uint32_t c, Sample *planes) {
   const uint32_t channels = tile.image.channels;
   if (c >= channels || tile.image.profile == L3_PROFILE_RAW) return;
   if (tile.image.profile == L3_PROFILE_PAPER) {
@@ -117,22 +92,48 @@ L3_DEVICE Out converted_sample(const Pixels &pixels, uint32_t color, uint32_t x,
   }
 }
 
-// A warp takes a row, its threads neighbouring samples, so that stores are coalesced.
+using Word [[gnu::may_alias]] = uint32_t;  // of samples of any type
+
+template <typename Out>
+L3_DEVICE uint32_t bits_of(Out sample) {
+  if constexpr (std::is_floating_point_v<Out>)
+    return std::bit_cast<uint32_t>(sample);
+  else
+    return std::make_unsigned_t<Out>(sample);
+}
+
+// A warp takes a row, and a thread the samples of a word of the output, so that stores are coalesced and whole cache lines. Words at the
+// ends of the row, which belong to it only in part, are written sample by sample.
 template <typename Out, typename Sample, typename Pixels>
-L3_DEVICE void write_samples(const Tile &tile, const Pixels &pixels, uint32_t thread) {
+L3_DEVICE void write_samples(const TilePart &tile, const Pixels &pixels, uint32_t thread) {
+  constexpr uint32_t kInWord = 4 / sizeof(Out);  // samples
   const uint32_t channels = tile.image.output_pixel_size / uint32_t(sizeof(Out)), color = tile.image.color;
+  const uint32_t samples = tile.width * channels;
   const uint32_t reciprocal = 65536 / channels + 1;  // divides numbers below 2^14 by up to four
   for (uint32_t y = thread / kWarp; y < tile.height; y += kThreads / kWarp) {
     Out *const row = reinterpret_cast<Out *>(tile.out + y * tile.image.row_stride);
-    for (uint32_t i = thread % kWarp; i < tile.width * channels; i += kWarp) {
-      const uint32_t x = i * reciprocal >> 16;
-      row[i] = converted_sample<Out, Sample>(pixels, color, tile.left + x, tile.top + y, i - x * channels);
+    const uint32_t before = uint32_t(reinterpret_cast<uintptr_t>(row) % 4 / sizeof(Out));  // samples of the first word that precede the row
+    for (uint32_t in_words = thread % kWarp * kInWord; in_words < before + samples; in_words += kWarp * kInWord) {
+      const uint32_t first = in_words - before;  // wraps around where the word begins before the row: beyond its end, like any outside it
+      const bool whole = first < samples && samples - first >= kInWord;
+      Word word = 0;
+      for (uint32_t k = 0; k < kInWord; k++) {
+        const uint32_t i = first + k;
+        if (i >= samples) continue;
+        const uint32_t x = i * reciprocal >> 16;
+        const Out sample = converted_sample<Out, Sample>(pixels, color, tile.left + x, tile.top + y, i - x * channels);
+        if (whole)
+          word |= bits_of(sample) << 8 * sizeof(Out) * k;
+        else
+          row[i] = sample;
+      }
+      if (whole) *reinterpret_cast<Word *>(row + first) = word;
     }
   }
 }
 
 template <typename Sample, typename Pixels>
-L3_DEVICE void write_pixels(const Tile &tile, const Pixels &pixels, uint32_t thread) {
+L3_DEVICE void write_pixels(const TilePart &tile, const Pixels &pixels, uint32_t thread) {
   switch (tile.image.sample) {
     case L3_SAMPLE_U8: return write_samples<uint8_t, Sample>(tile, pixels, thread);
     case L3_SAMPLE_I8: return write_samples<int8_t, Sample>(tile, pixels, thread);
@@ -147,7 +148,7 @@ L3_DEVICE void write_pixels(const Tile &tile, const Pixels &pixels, uint32_t thr
 
 // Writes the share of one thread of kThreads.
 template <typename Sample>
-L3_DEVICE void write_part(const Tile &tile, const FastTile &fast, const Sample *planes, uint32_t thread) {
+L3_DEVICE void write_part(const TilePart &tile, const FastTile &fast, const Sample *planes, uint32_t thread) {
   const uint32_t channels = tile.image.channels;
   const Transform transform = tile.image.profile == L3_PROFILE_FAST ? fast.transform : Transform{kTransformNone, 1};
   if (tile.image.profile == L3_PROFILE_RAW)

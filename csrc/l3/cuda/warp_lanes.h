@@ -21,8 +21,10 @@ struct WarpLanes {
   static L3_DEVICE void sync() { __syncwarp(); }
 
   static L3_DEVICE Number prefix_sum(Number a) {
-    // The shuffle's predicate says whether its source lane is in the team, which spares a comparison a step.
-    asm("{ .reg .pred p; .reg .u32 q;"
+    // The shuffle's predicate says whether its source lane is in the team, which spares a comparison a step. Volatile: the shuffles stay
+    // where all lanes meet.
+    asm volatile(
+        "{ .reg .pred p; .reg .u32 q;"
         "shfl.sync.up.b32 q|p, %0, 1, 0x1000, -1; @p add.u32 %0, %0, q;"
         "shfl.sync.up.b32 q|p, %0, 2, 0x1000, -1; @p add.u32 %0, %0, q;"
         "shfl.sync.up.b32 q|p, %0, 4, 0x1000, -1; @p add.u32 %0, %0, q;"

@@ -17,7 +17,8 @@ def l3(*inputs, **arguments):
         output_type: `DALIImageType` of the output; RGB by default. ANY_DATA keeps the channels of the file.
         dtype: `DALIDataType` of the output; UINT8 by default. 16-bit samples are scaled as DALI does; UINT16 keeps
             them.
-        verify: Whether to check the checksums of the tiles that are decoded, where a file has them.
+        verify: Whether to check the checksums of the tiles that are decoded, where a file has them; True by default,
+            for all profiles.
         device: "cpu" or "mixed". The files are in host memory in either case; with "mixed" they are decoded on the GPU.
         **arguments: Those of the region, and those that all operators take (``name``, ``preserve``, …).
 

@@ -1,7 +1,7 @@
 /* Decoding batches of L3 images on a CUDA device: one copy and one launch per kind of tile for a whole batch.
  *
- * Headers, tables and tiles are validated on the host before anything is launched: what l3_decode refuses is refused here, with the same status
- * and message. Tile checksums, where files have them, are checked there too if asked for, while the bytes are gathered.
+ * Headers, tables and tiles are validated on the host before anything is launched: what l3_decode refuses is refused here, with the same
+ * status and message. Tile checksums, where files have them, are checked there too if asked for, while the bytes are gathered.
  */
 #ifndef L3_L3_CUDA_H_
 #define L3_L3_CUDA_H_
@@ -17,7 +17,7 @@ typedef struct CUstream_st *l3_cuda_stream; /* the same type as cudaStream_t */
 typedef struct l3_cuda_image {
   l3_stream stream; /* from l3_open; its bytes are read during the call only */
   l3_rect region;   /* inside the image; the whole image is {0, 0, width, height} */
-  l3_output output; /* data is device memory; row_stride and data need only be aligned to a sample; bypass_cache is ignored */
+  l3_output output; /* data is device memory; row_stride, at most 1 GiB, and data are aligned to a sample; bypass_cache is ignored */
 } l3_cuda_image;
 
 /* Calls body(argument, i) for i in 0..count-1, in any order, possibly from several threads, and returns when all are done. `body` does
@@ -32,16 +32,17 @@ typedef struct l3_cuda_options {
 
 typedef struct l3_cuda_decoder l3_cuda_decoder;
 
-/* A decoder for the current device. It owns two pinned and two device buffers that grow with the largest batch seen and are used in turn, so
- * that a batch can be gathered while the one before is being copied; nothing is allocated in steady state. A decoder serves one thread at a
- * time. L3_ERROR_UNSUPPORTED: there is no usable device. */
+/* A decoder for the current device. It owns two pinned and two device buffers that grow with the largest batch seen and are used in turn,
+ * so that a batch can be gathered while the one before is being copied; nothing is allocated in steady state. A decoder serves one thread
+ * at a time. L3_ERROR_UNSUPPORTED: there is no device, or none that this build can use. */
 l3_status l3_cuda_create(l3_cuda_decoder **decoder, l3_error *error);
 
 /* Waits for the decoder's work and releases it. NULL is allowed. */
 void l3_cuda_destroy(l3_cuda_decoder *decoder);
 
-/* Enqueues the decoding of `count` images on `stream` and returns without waiting for it. On failure nothing was enqueued, and *failed is the
- * number of the image at fault, or `count` if none is. */
+/* Enqueues the decoding of `count` images on `stream`, which is one of the decoder's device, and returns without waiting for it. On
+ * failure *failed is the number of the image at fault, and nothing was enqueued; or it is `count`, and what the outputs will hold is
+ * undefined. */
 l3_status l3_cuda_decode(l3_cuda_decoder *decoder, const l3_cuda_image *images, size_t count, const l3_cuda_options *options,
                          l3_cuda_stream stream, size_t *failed, l3_error *error);
 

@@ -1,0 +1,199 @@
+// Whole batches, planned and gathered as for a GPU and decoded by its kernels in lock step on the CPU, against the CPU decoder.
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "bytes.h"
+#include "checked_lanes.h"
+#include "cuda/batch.h"
+#include "cuda/fast8_tile.h"
+#include "cuda/general_tile.h"
+#include "cuda/stored_tile.h"
+#include "data_files.h"
+#include "images.h"
+
+using namespace l3;
+
+namespace {
+
+// ---- A device: what launch_batch enqueues, a tile after the other
+
+template <uint32_t channels>
+void decode_fast8(const uint8_t *buffer, const BatchImage &image, const BatchTile &tile) {
+  CodeTable8 table;
+  for (uint32_t code = 0; code < 16; code++) fill_code_table_entry(code, table.words[code]);
+  const auto shared = std::make_unique<Fast8Shared<channels>>();
+  Fast8Tile<CheckedLanes, channels>().decode(buffer, image, tile, true, table, *shared);
+}
+
+template <typename Sample>
+void decode_general(const TilePart &tile) {
+  FastTile fast;
+  CHECK(general::parse(tile, &fast));  // the host lets nothing else through
+  std::vector<Sample> planes(L3_MAX_CHANNELS * kPlaneSize);
+  for (uint32_t team = 0; team < general::kTeams; team++) general::decode_channel<CheckedLanes>(tile, fast, team, planes.data());
+  for (uint32_t thread = 0; thread < general::kThreads; thread++) general::write_part(tile, fast, planes.data(), thread);
+}
+
+void copy_stored(const TilePart &tile) {
+  constexpr uint32_t kTeams = 8;
+  for (uint32_t team = 0; team < kTeams; team++) copy_stored_rows<CheckedLanes>(tile, team, kTeams);
+}
+
+// Returns how many tiles each kernel has decoded.
+std::map<TileKind, uint32_t> decode_on_device(const uint8_t *buffer, const BatchLayout &layout) {
+  std::map<TileKind, uint32_t> counts;
+  for (uint32_t kind = 0; kind < kTileKinds; kind++)
+    for (uint32_t place = layout.kind_begin[kind]; place < layout.kind_begin[kind + 1]; place++) {
+      const BatchTile &tile = ordered_tile(buffer, layout, place);
+      const BatchImage &image = image_of(buffer, layout, tile);
+      const TilePart part(buffer, image, tile);
+      switch (TileKind(kind)) {
+        case TileKind::kStored: copy_stored(part); break;
+        case TileKind::kFast8x1: decode_fast8<1>(buffer, image, tile); break;
+        case TileKind::kFast8x2: decode_fast8<2>(buffer, image, tile); break;
+        case TileKind::kFast8x3: decode_fast8<3>(buffer, image, tile); break;
+        case TileKind::kFast8x4: decode_fast8<4>(buffer, image, tile); break;
+        case TileKind::kGeneral8: decode_general<uint8_t>(part); break;
+        case TileKind::kGeneral16: decode_general<uint16_t>(part); break;
+      }
+      counts[TileKind(kind)]++;
+    }
+  return counts;
+}
+
+// ---- Batches
+
+// A file, and what is wanted of it.
+struct Wanted {
+  const Bytes *file;
+  l3_rect region;
+  l3_color color;
+  l3_sample sample;
+  uint32_t gap, offset;  // between rows, and from an address that is aligned to 16; in samples
+};
+
+// A wanted image with its memory, in which everything but the pixels must stay as it is.
+struct Destination {
+  l3_stream stream;
+  Wanted wanted;
+  size_t row_stride;
+  std::vector<uint64_t> memory;
+
+  explicit Destination(const Wanted &wanted) : wanted(wanted) {
+    l3_error error{};
+    if (l3_open(wanted.file->data(), wanted.file->size(), &stream, &error)) testing::fail(__FILE__, __LINE__, error.message);
+    const size_t sample_size = l3_output_sample_size(&stream.info, wanted.sample);
+    row_stride = (wanted.region.width * l3_output_channels(&stream.info, wanted.color) + wanted.gap) * sample_size;
+    memory.assign((wanted.region.height * row_stride + wanted.offset * sample_size + 7) / 8, 0xA5A5A5A5A5A5A5A5);
+  }
+  l3_output output() {
+    uint8_t *const data = reinterpret_cast<uint8_t *>(memory.data()) + wanted.offset * l3_output_sample_size(&stream.info, wanted.sample);
+    return {data, row_stride, wanted.color, wanted.sample, 0};
+  }
+};
+
+// Decodes in both ways: the outputs and all around them must be equal. Refused images must be refused by both, and are then left out.
+std::map<TileKind, uint32_t> check_batch(const std::vector<Wanted> &wanted) {
+  std::vector<Destination> expected;
+  for (const Wanted &one : wanted) {
+    Destination destination(one);
+    const l3_output output = destination.output();
+    if (l3_decode(&destination.stream, &one.region, &output, 0, nullptr) == L3_OK) expected.push_back(std::move(destination));
+  }
+  std::vector<Destination> actual;
+  std::vector<l3_cuda_image> images;
+  for (const Destination &one : expected) actual.emplace_back(one.wanted);
+  for (Destination &one : actual) images.push_back({one.stream, one.wanted.region, one.output()});
+  BatchPlan plan;
+  size_t failed = 0;
+  CHECK_EQUAL(plan.plan(images.data(), images.size(), &failed, nullptr), L3_OK);
+  const auto buffer = std::make_unique<uint64_t[]>((plan.layout().end + 7) / 8);
+  uint8_t *const bytes = reinterpret_cast<uint8_t *>(buffer.get());
+  for (size_t i = 0; i < images.size(); i++) CHECK_EQUAL(plan.gather(i, false, bytes, nullptr), L3_OK);
+  plan.finish(bytes);
+  const auto counts = decode_on_device(bytes, plan.layout());
+  for (size_t i = 0; i < images.size(); i++) {
+    const l3_info &info = actual[i].stream.info;
+    const Wanted &one = actual[i].wanted;
+    const testing::Context context("image %zu: profile %u, %u bits, %u channels, %u x %u; region %u x %u at (%u, %u), color %d, sample %d",
+                                   i, info.profile, info.bits, info.channels, info.width, info.height, one.region.width,
+                                   one.region.height, one.region.x, one.region.y, int(one.color), int(one.sample));
+    CHECK(actual[i].memory == expected[i].memory);
+  }
+  return counts;
+}
+
+Wanted whole(const Bytes &file) {
+  l3_info info;
+  CHECK_EQUAL(l3_peek(file.data(), file.size(), &info, nullptr), L3_OK);
+  return {&file, {0, 0, info.width, info.height}, L3_COLOR_NATIVE, L3_SAMPLE_NATIVE, 0, 0};
+}
+
+// Some part of the file, converted or not, to memory of some alignment.
+Wanted some(Random &random, const Bytes &file) {
+  Wanted wanted = whole(file);
+  if (random.below(2)) {
+    const uint32_t x = random.below(wanted.region.width), y = random.below(wanted.region.height);
+    wanted.region = {x, y, random.between(1, wanted.region.width - x), random.between(1, wanted.region.height - y)};
+  }
+  if (random.below(3) == 0) {
+    wanted.color = l3_color(random.below(L3_COLOR_YCBCR + 1));
+    wanted.sample = l3_sample(random.below(L3_SAMPLE_F32 + 1));
+  }
+  wanted.gap = random.below(2) ? random.below(40) : 0;
+  wanted.offset = random.below(2) ? random.below(16) : 0;
+  return wanted;
+}
+
+Bytes some_file(Random &random, bool checksums = true) {
+  const uint32_t channels = random.between(1, L3_MAX_CHANNELS), bits = random.below(3) ? 8 : 16;
+  const l3_profile profile = random.below(2) ? L3_PROFILE_FAST : l3_profile(random.below(3));
+  const uint32_t width = random.below(3) ? random.between(1, 200) : 64 * random.between(1, 3), height = random.between(1, 150);
+  const Kind kind = kKinds[random.below(std::size(kKinds))];
+  const Image image = make_image(random, width, height, channels, bits, kind);
+  return encode(image, encode_options(profile, random.between(1, 3), checksums));
+}
+
+}  // namespace
+
+TEST(golden_files) {
+  Random random(1);
+  const auto files = data_files("golden");
+  std::vector<Wanted> wanted;
+  for (const DataFile &file : files) wanted.push_back(whole(file.bytes));
+  for (const DataFile &file : files) wanted.push_back(some(random, file.bytes));
+  const auto counts = check_batch(wanted);
+  CHECK_EQUAL(counts.size(), size_t{kTileKinds});
+}
+
+TEST(mixed_batches) {
+  Random random(2);
+  std::map<TileKind, uint32_t> total;
+  for (uint32_t round = 0; round < 60; round++) {
+    const testing::Context context("round %u", round);
+    std::vector<Bytes> files;
+    for (uint32_t i = random.between(1, 12); i; i--) files.push_back(some_file(random));
+    std::vector<Wanted> wanted;
+    for (const Bytes &file : files) wanted.push_back(some(random, file));
+    for (const auto &[kind, count] : check_batch(wanted)) total[kind] += count;
+  }
+  for (uint32_t kind = 0; kind < kTileKinds; kind++) CHECK(total[TileKind(kind)] > 10);
+}
+
+// What the host accepts of damaged files decodes to the same, whatever it is.
+TEST(damaged_files) {
+  Random random(3);
+  uint32_t accepted = 0;
+  for (uint32_t round = 0; round < 300; round++) {
+    const testing::Context context("round %u", round);
+    Bytes file = some_file(random, false);
+    l3_stream stream;
+    CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
+    const size_t payload = size_t(stream.payload - file.data());
+    for (uint32_t changes = random.between(1, 3); changes; changes--)
+      file[payload + random.below(stream.info.payload_size)] ^= uint8_t(1u << random.below(8));
+    accepted += !check_batch({some(random, file)}).empty();
+  }
+  CHECK(accepted > 50);
+}
