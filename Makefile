@@ -63,8 +63,15 @@ test-cuda: venv
 	  '-DCMAKE_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES)'
 	cmake --build build/cuda --parallel $(JOBS)
 
-test-python: build
-	python -m pytest
+test-python: build $(VENV)/torch
+	python -m pytest --numprocesses $(JOBS)
+
+# PyTorch without CUDA, for the training example, which is not tested where it cannot be had. PyPI has no such build.
+$(VENV)/torch: $(VENV)/requirements.txt
+	pip install --quiet torch==2.13.0+cpu \
+	  || pip install --quiet torch==2.13.0+cpu --extra-index-url https://download.pytorch.org/whl/cpu \
+	  || echo 'PyTorch is not available: examples/train_torch.py will not be tested.'
+	touch $@
 
 # Not part of `make test`: needs clang with libFuzzer.
 SECONDS ?= 300

@@ -1,14 +1,13 @@
-"""The command line as a user meets it: exit codes, messages, reports, interruption."""
+"""The command line as a user meets it: exit codes, messages, reports."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import signal
+import socket
 import subprocess
 import sys
-import time
 
 import imagecodecs
 import numpy as np
@@ -16,6 +15,7 @@ import pytest
 
 import dali_l3
 from image_files import noise, write_png
+from processes import start
 
 
 @pytest.fixture
@@ -53,6 +53,27 @@ def test_running_again_keeps_what_is_done(run, tree, tmp_path):
     assert {path: path.stat().st_ino for path in before} == before
     assert "4 converted" in run("convert", tree, tmp_path / "l3", "--overwrite")[2]
     assert "4 converted" in run("convert", tree, tmp_path / "l3", "--profile", "raw")[2]
+
+
+def test_a_source_that_was_replaced_is_converted_again_even_by_an_older_one(run, tree, tmp_path):
+    run("convert", tree, tmp_path / "l3")
+    other = noise((9, 9, 3))
+    write_png(tree / "cats" / "a.png", other)
+    os.utime(tree / "cats" / "a.png", (1000, 1000))
+    assert "1 converted, 2 kept" in run("convert", tree, tmp_path / "l3")[2]
+    np.testing.assert_array_equal(dali_l3.decode((tmp_path / "l3" / "cats" / "a.l3").read_bytes()), other)
+
+
+def test_a_file_that_exists_is_only_replaced_if_asked_for(run, tree, tmp_path):
+    source, l3, back = tree / "cats" / "a.png", tmp_path / "a.l3", tmp_path / "back.png"
+    for command, target in ((("convert", source, l3), l3), (("export", l3, back), back)):
+        assert run(*command)[0] == 0
+        before = target.stat()
+        code, _, err = run(*command)
+        assert (code, err) == (2, f"dali-l3: {target}: exists already; --overwrite replaces it\n")
+        assert target.stat() == before
+        assert run(*command, "--overwrite")[0] == 0
+        assert target.stat().st_ino != before.st_ino
 
 
 def test_failures_and_skips_are_reported_and_the_rest_converted(run, tree, tmp_path):
@@ -96,7 +117,7 @@ def test_dry_run_lists_and_writes_nothing(run, tree, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "reason"), (("a.txt", b"text", "not an image"), ("a.l3", b"LLL.", "an L3 file already"))
+    ("name", "content", "reason"), [("a.txt", b"text", "not an image"), ("a.l3", b"LLL.", "an L3 file already")]
 )
 def test_a_file_asked_for_by_name_is_not_skipped_but_fails(run, tmp_path, name, content, reason):
     (tmp_path / name).write_bytes(content)
@@ -134,7 +155,7 @@ def test_file_names_cannot_drive_the_terminal(run, tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    (
+    [
         (("convert", "src", "src/in"), "must not be the same or inside one another"),
         (("convert", "missing", "dst"), "missing: no such file or folder"),
         (("convert", "src", "dst", "--profile", "dense"), "'raw', 'paper', 'fast'"),
@@ -142,7 +163,7 @@ def test_file_names_cannot_drive_the_terminal(run, tmp_path):
         (("convert", "src", "dst", "--workers", "0"), "--workers"),
         (("convert", "src"), "DST"),
         (("verify", "src"), "no L3 files in src"),
-    ),
+    ],
 )
 def test_requests_that_make_no_sense(run, tree, monkeypatch, arguments, message):
     monkeypatch.chdir(tree.parent)
@@ -157,6 +178,45 @@ def test_a_report_that_cannot_be_written_stops_the_run_before_it_starts(run, tre
     assert code == 1
     assert "missing/report: No such file or directory" in err
     assert not (tmp_path / "l3").exists()
+
+
+def test_a_report_that_runs_out_of_room_is_named(run, tree, tmp_path):
+    code, _, err = run("convert", tree, tmp_path / "l3", "--report", "/dev/full")
+    assert code == 1
+    assert "dali-l3: /dev/full: No space left on device\n" in err
+
+
+@pytest.mark.parametrize(
+    ("command", "report"),
+    [
+        (("convert", "src", "l3"), "src/cats/a.png"),
+        (("convert", "src", "l3"), "linked.png"),
+        (("convert", "src", "l3"), "src/notes.txt"),
+        (("convert", "src", "l3"), "l3/cats/a.l3"),
+        (("convert", "src", "new"), "new/../new/cats/a.l3"),
+        (("convert", "src", "new", "--mix", "bmp:1"), "new/dali_l3_mix.json"),
+        (("convert", "src/cats/a.png", "a.l3"), "a.l3"),
+        (("export", "l3", "png"), "l3/cats/a.l3"),
+        (("verify", "l3"), "l3/cats/a.l3"),
+    ],
+)
+def test_a_report_never_takes_the_place_of_a_file_of_the_run(run, tree, tmp_path, monkeypatch, command, report):
+    monkeypatch.chdir(tmp_path)
+    (tree / "notes.txt").write_text("text")
+    run("convert", "src", "l3")
+    (tmp_path / "linked.png").symlink_to(tree / "cats" / "b.png")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()}
+    code, _, err = run(*command, "--report", report)
+    assert code == 2
+    assert f"dali-l3: {report}: the report would take the place of " in err
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()} == before
+
+
+def test_a_dry_run_writes_no_report(run, tree, tmp_path):
+    code, _, err = run("convert", tree, tmp_path / "l3", "--dry-run", "--report", tmp_path / "report")
+    assert code == 2
+    assert "--dry-run writes no report" in err
+    assert not (tmp_path / "report").exists()
 
 
 def test_verify_names_damaged_and_missing_files(run, tmp_path):
@@ -207,7 +267,7 @@ def test_info_goes_on_after_a_bad_file(run, tmp_path):
     assert all(line.startswith(f"dali-l3: {tmp_path}") for line in err.splitlines())
 
 
-@pytest.mark.parametrize("command", ((), ("convert",), ("export",), ("verify",), ("info",)))
+@pytest.mark.parametrize("command", [(), ("convert",), ("export",), ("verify",), ("info",)])
 def test_help_teaches(run, command):
     code, out, _ = run(*command, "--help")
     assert code == 0
@@ -228,13 +288,6 @@ def test_a_missing_image_library_is_named(run, tree, tmp_path, monkeypatch):
 
 
 # ---- In processes of their own ---------------------------------------------------------------------------------------
-
-
-def start(*arguments, **options):
-    command = [sys.executable, "-m", "dali_l3.cli", *map(str, arguments)]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options
-    )
 
 
 def test_works_without_dali_and_never_imports_it(tree, tmp_path):
@@ -266,7 +319,44 @@ def test_works_without_dali_and_never_imports_it(tree, tmp_path):
     assert not trace.exists()
 
 
-@pytest.mark.parametrize(("option", "has_bar"), (("--report=-", True), ("--dry-run", False)))
+@pytest.mark.parametrize("kind", ["fifo", "socket", "device", "link"])
+@pytest.mark.parametrize("command", ["convert", "export", "verify", "info"])
+def test_what_is_no_regular_file_is_named_and_never_waited_for(tmp_path, command, kind):
+    path = tmp_path / "a.l3"
+    if kind == "socket":
+        socket.socket(socket.AF_UNIX).bind(str(path))
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        os.mkfifo(tmp_path / "fifo")
+        path.symlink_to("fifo") if kind == "link" else (tmp_path / "fifo").rename(path)
+    process = start(command, path, *([tmp_path / "out" / ""] if command in ("convert", "export") else []))
+    try:
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode in (1, 2)
+    assert f"{path}: not a regular file" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_names_beyond_the_terminals_encoding_are_escaped(tmp_path):
+    path = tmp_path / "猫.l3"
+    path.write_bytes(dali_l3.encode(noise((4, 5))))
+    write_png(tmp_path / "src" / "犬.png")
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    for arguments, shown in (
+        (("info", path), "\\u732b.l3"),
+        (("verify", tmp_path / "鳥.l3"), "\\u9ce5.l3"),
+        (("convert", tmp_path / "src", tmp_path / "dst", "--dry-run"), "\\u72ac.png"),
+    ):
+        process = start(*arguments, env=environment)
+        output = "".join(process.communicate(timeout=60))
+        assert shown in output
+        assert "Traceback" not in output
+
+
+@pytest.mark.parametrize(("option", "has_bar"), [("--report=-", True), ("--dry-run", False)])
 def test_a_terminal_gets_the_progress_and_standard_output_the_records(tree, tmp_path, option, has_bar):
     terminal, end = os.openpty()
     command = [sys.executable, "-m", "dali_l3.cli", "convert", str(tree), str(tmp_path / "l3"), option]
@@ -282,102 +372,3 @@ def test_a_terminal_gets_the_progress_and_standard_output_the_records(tree, tmp_
     assert len(out.splitlines()) == 3
     assert (b"ETA" in shown) == has_bar
     assert (b"images/s" in shown) == has_bar
-
-
-@pytest.fixture
-def large_tree(tmp_path):
-    """More work than is done before an interruption."""
-    source = tmp_path / "large"
-    data = imagecodecs.png_encode(noise((512, 512, 3)), level=1)
-    (source / "class").mkdir(parents=True)
-    for number in range(100):
-        (source / "class" / f"{number:03}.png").write_bytes(data)
-    return source
-
-
-def finished(folder):
-    return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in folder.rglob("*.l3")}
-
-
-def wait_for_files(process, folder, count):
-    deadline = time.monotonic() + 60
-    while len(finished(folder)) < count:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
-def children(pid):
-    found = []
-    for entry in os.listdir("/proc"):
-        try:
-            if entry.isdigit() and int(open(f"/proc/{entry}/stat").read().rsplit(")", 1)[1].split()[1]) == pid:
-                found.append(int(entry))
-        except OSError:
-            pass
-    return found
-
-
-def is_running(pid):
-    try:
-        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def assert_sound(folder):
-    expected = noise((512, 512, 3))
-    for path in finished(folder):
-        np.testing.assert_array_equal(dali_l3.decode(path.read_bytes(), verify=True), expected)
-
-
-def test_a_killed_run_is_continued(run, large_tree, tmp_path):
-    target = tmp_path / "l3"
-    process = start("convert", large_tree, target, "--workers", 2)
-    wait_for_files(process, target, 5)
-    workers = children(process.pid)
-    process.kill()
-    process.communicate(timeout=30)
-    assert workers
-    deadline = time.monotonic() + 10
-    while any(map(is_running, workers)):
-        assert time.monotonic() < deadline, "workers outlive the process that started them"
-        time.sleep(0.01)
-    done = finished(target)
-    assert 5 <= len(done) < 100
-    assert_sound(target)
-
-    code, _, err = run("convert", large_tree, target)
-    assert code == 0
-    assert f"{100 - len(done)} converted, {len(done)} kept, 0 failed" in err
-    assert {path: state for path, state in finished(target).items() if path in done} == done
-    assert len(list((target / "class").iterdir())) == 100, "nothing half-written is left"
-    assert_sound(target)
-
-
-def test_a_killed_worker_costs_nothing(large_tree, tmp_path):
-    target = tmp_path / "l3"
-    process = start("convert", large_tree, target, "--workers", 2)
-    wait_for_files(process, target, 5)
-    os.kill(children(process.pid)[-1], signal.SIGKILL)
-    _, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
-    assert len(finished(target)) == 100
-    assert_sound(target)
-
-
-@pytest.mark.parametrize("files", (1, 10))  # after the first file, most workers are still starting
-def test_ctrl_c_stops_cleanly(run, large_tree, tmp_path, files):
-    target = tmp_path / "l3"
-    process = start("convert", large_tree, target, "--workers", 4)
-    wait_for_files(process, target, files)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to the workers too
-    _, err = process.communicate(timeout=30)
-    assert process.returncode == 130, err
-    assert "interrupted; run it again to continue" in err
-    assert "Traceback" not in err
-    assert len(finished(target)) < 100
-    assert len(list((target / "class").iterdir())) == len(finished(target))
-    assert_sound(target)
-    assert run("convert", large_tree, target)[0] == 0
-    assert len(finished(target)) == 100

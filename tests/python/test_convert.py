@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import zlib
 
 import imagecodecs
@@ -14,13 +15,14 @@ import pytest
 
 import dali_l3
 import worker_functions
-from dali_l3.conversion import files, formats, planning, walking
-from dali_l3.conversion.converting import TO_L3, convert_file, direction_to
+from dali_l3.conversion import converting, files, formats, planning, walking
+from dali_l3.conversion.converting import TO_L3, convert_file, convert_image, direction_to
 from dali_l3.conversion.exporting import TO_PNG, export_file
 from dali_l3.conversion.formats import find_format
-from dali_l3.conversion.outcomes import Outcome, Task
+from dali_l3.conversion.outcomes import ConversionError, Outcome, Task
 from dali_l3.conversion.planning import PlanError, plan
 from dali_l3.conversion.reading import read_image
+from dali_l3.conversion.running import run_plan
 from dali_l3.conversion.verifying import verify_file
 from dali_l3.conversion.workers import run_tasks
 from image_files import exif, noise, png, png_chunk
@@ -49,9 +51,9 @@ def plan_names(result, source, target):
 # ---- One file --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("profile", ("raw", "paper", "fast"))
-@pytest.mark.parametrize("dtype", (np.uint8, np.uint16))
-@pytest.mark.parametrize("shape", ((7, 9), (70, 130, 2), (7, 9, 3), (70, 130, 4)))
+@pytest.mark.parametrize("profile", ["raw", "paper", "fast"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("shape", [(7, 9), (70, 130, 2), (7, 9, 3), (70, 130, 4)])
 def test_png_to_l3_and_back(tmp_path, shape, dtype, profile):
     pixels = noise(shape, dtype)
     source = write_png(tmp_path / "a.png", pixels)
@@ -108,14 +110,14 @@ def test_export_of_a_single_channel_array_and_of_unknown_metadata(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "content", "status", "reason"),
-    (
+    [
         ("notes.txt", b"text", "skipped", "not an image"),
         ("notes.txt", b"", "skipped", "not an image"),
         ("a.png", b"", "failed", "empty file"),
         ("a.png", b"text", "failed", "named like an image, but the content is not one"),
         ("a.gif", b"GIF89a", "failed", "GIF files are not supported"),
         ("a", b"\x89L3I\r\n\x1a\n", "skipped", "an L3 file already"),
-    ),
+    ],
 )
 def test_files_that_are_not_converted(tmp_path, name, content, status, reason):
     (tmp_path / name).write_bytes(content)
@@ -131,12 +133,12 @@ def test_content_counts_not_the_name(tmp_path):
 
 @pytest.mark.parametrize(
     "wrong",
-    (
+    [
         dali_l3.encode(noise((5, 6, 3), seed=1)),
         dali_l3.encode(noise((5, 6, 3)).astype(np.uint16)),
         dali_l3.encode(noise((5, 6, 3)), metadata={"icc": b"made up"}),
         b"no L3 file",
-    ),
+    ],
     ids=("pixels", "dtype", "metadata", "everything"),
 )
 def test_an_encoder_that_errs_never_gets_its_file_named(tmp_path, monkeypatch, wrong):
@@ -145,6 +147,49 @@ def test_an_encoder_that_errs_never_gets_its_file_named(tmp_path, monkeypatch, w
     outcome = convert_file(Task(source, str(tmp_path / "a.l3")))
     assert outcome.status == "failed"
     assert names(tmp_path) == ["a.png"]
+
+
+def test_targets_bear_the_dates_of_their_sources(tmp_path):
+    source, l3, back = (str(tmp_path / name) for name in ("a.png", "a.l3", "b.png"))
+    write_png(tmp_path / "a.png")
+    os.utime(source, ns=(5, 1_234_567_890_123_456_789))
+    assert convert_file(Task(source, l3)).status == "done"
+    assert export_file(Task(l3, back)).status == "done"
+    assert os.stat(l3).st_mtime_ns == os.stat(back).st_mtime_ns == 1_234_567_890_123_456_789
+
+
+def test_a_source_that_changes_while_it_is_read_is_newer_than_its_target(tmp_path, monkeypatch):
+    source, target = write_png(tmp_path / "a.png"), tmp_path / "out" / "a.l3"
+    target.parent.mkdir()
+    touch(source, 1000)
+
+    def read_slowly(data, max_pixels):
+        touch(source, 1001)
+        return read_image(data, max_pixels)
+
+    monkeypatch.setattr(converting, "read_image", read_slowly)
+    assert convert_file(Task(source, str(target))).status == "done"
+    assert len(plan(source, str(target.parent), TO_L3).tasks) == 1
+
+
+@pytest.mark.parametrize("format", ["l3-fast", "png", "bmp", "tiff", "webp", "jpeg@95", "webp@95"])
+def test_the_bytes_of_a_converted_image_are_those_of_the_file(tmp_path, format):
+    source = write_png(tmp_path / "a.png")
+    assert convert_file(Task(source, str(tmp_path / "b"), format)).format == format
+    assert convert_image((tmp_path / "a.png").read_bytes(), format) == (tmp_path / "b").read_bytes()
+
+
+def test_images_that_cannot_be_converted_say_why(tmp_path):
+    write_png(tmp_path / "a.png", noise((5, 6), np.uint16))
+    deep = (tmp_path / "a.png").read_bytes()
+    with pytest.raises(ConversionError, match=r"not representable in bmp \(16-bit samples\)"):
+        convert_image(deep, "bmp")
+    with pytest.raises(ConversionError, match="unknown format 'gif'"):
+        convert_image(deep, "gif")
+    with pytest.raises(ConversionError, match="6 x 5 pixels exceed the limit of 29"):
+        convert_image(deep, max_pixels=29)
+    with pytest.raises(ConversionError, match="unknown signature"):
+        convert_image(b"text")
 
 
 def test_a_target_that_cannot_be_written_is_a_failure_with_the_systems_reason(tmp_path):
@@ -270,12 +315,12 @@ def touch(path, seconds):
 
 
 def test_which_existing_targets_are_kept(tmp_path):
-    source, target = str(tmp_path / "a.png"), tmp_path / "a.l3"
+    source, target = str(tmp_path / "a.png"), tmp_path / "out" / "a.l3"
     write_png(tmp_path / "a.png")
     touch(source, 1000)
 
     def status(overwrite=False, profile="fast"):
-        result = plan(source, str(target), direction_to(find_format(f"l3-{profile}")), overwrite)
+        result = plan(source, f"{target.parent}/", direction_to(find_format(f"l3-{profile}")), overwrite)
         return result.outcomes[0].status if result.outcomes else "to do"
 
     assert status() == "to do"
@@ -286,10 +331,12 @@ def test_which_existing_targets_are_kept(tmp_path):
     assert status(profile="raw") == "to do"
     touch(target, 999)
     assert status() == "to do", "its source is newer"
-    target.write_bytes(target.read_bytes()[:-20])
-    assert status() == "to do", "it is truncated"
-    target.write_bytes(target.read_bytes()[:10])
-    assert status() == "to do", "it is truncated within the header"
+    touch(target, 1001)
+    assert status() == "to do", "its source is older, so it is another"
+    for size, part in ((-20, "pixels"), (10, "header")):
+        target.write_bytes(target.read_bytes()[:size])
+        touch(target, 1000)
+        assert status() == "to do", f"it is truncated within the {part}"
     target.write_bytes(b"something of the user's")
     assert status() == "failed"
     assert status(overwrite=True) == "to do"
@@ -304,10 +351,25 @@ def test_which_existing_targets_are_kept(tmp_path):
 def test_export_keeps_finished_files_and_spares_others(tmp_path):
     source = write_l3(tmp_path / "a.l3")
     target = tmp_path / "a.png"
-    write_png(target)
-    assert plan(source, str(target), TO_PNG).outcomes[0].status == "kept"
+    assert export_file(Task(source, str(target))).status == "done"
+    assert plan(source, str(tmp_path), TO_PNG).outcomes[0].status == "kept"
+    target.write_bytes(target.read_bytes()[:-1])
+    os.utime(target, ns=(0, os.stat(source).st_mtime_ns))
+    assert len(plan(source, str(tmp_path), TO_PNG).tasks) == 1
     target.write_text("no PNG")
-    assert plan(source, str(target), TO_PNG).outcomes[0].reason == "the target exists and is not a file of format PNG"
+    assert plan(source, str(tmp_path), TO_PNG).outcomes[0].reason == "the target exists and is not a file of format PNG"
+
+
+@pytest.mark.parametrize("make", [write_png, write_l3, os.mkfifo, os.mkdir, lambda path: path.symlink_to("nowhere")])
+def test_whatever_exists_under_the_name_of_a_target_is_only_replaced_if_asked_for(tmp_path, make):
+    source, target = write_png(tmp_path / "src" / "a.png"), tmp_path / "a.l3"
+    make(target)
+    if make is os.mkdir:  # a folder to write to, whatever its name
+        assert plan(source, str(target), TO_L3).tasks[0].target == str(target / "a.l3")
+        return
+    with pytest.raises(PlanError, match="a.l3: exists already; --overwrite replaces it"):
+        plan(source, str(target), TO_L3)
+    assert plan(source, str(target), TO_L3, overwrite=True).tasks == [Task(source, str(target), "l3-fast")]
 
 
 # ---- Walking ---------------------------------------------------------------------------------------------------------
@@ -380,6 +442,28 @@ def test_write_atomically_replaces_and_follows_the_umask(tmp_path):
     assert names(tmp_path) == ["a"]
 
 
+@pytest.mark.parametrize("unit", [1, 100, 10_000_000, 1_000_000_000])
+def test_dates_are_compared_as_exactly_as_file_systems_keep_them(tmp_path, unit):
+    path = tmp_path / "a"
+    path.touch()
+    mtime = 1_600_000_001_987_654_321
+    kept = mtime // unit * unit
+    os.utime(path, ns=(0, kept))
+    assert files.is_dated(str(path), mtime)
+    for difference in (-1, 1):
+        os.utime(path, ns=(0, kept + difference * unit))
+        assert not files.is_dated(str(path), mtime)
+
+
+def test_a_file_system_that_refuses_dates_gets_its_files(tmp_path, monkeypatch):
+    def refuse(*arguments, **options):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "utime", refuse)
+    files.write_atomically(str(tmp_path / "a"), b"x", mtime_ns=1)
+    assert (tmp_path / "a").read_bytes() == b"x"
+
+
 def test_a_check_that_fails_leaves_the_old_file(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"old")
@@ -402,7 +486,8 @@ write_atomically(sys.argv[1], b"x" * 1000, lambda data: os.kill(os.getpid(), sig
     result = subprocess.run([sys.executable, "-c", program, str(tmp_path / "a")])
     assert result.returncode == -9
     (partial,) = names(tmp_path)
-    assert partial.startswith(".") and partial.endswith(files.PARTIAL_SUFFIX)
+    assert partial.startswith(".")
+    assert partial.endswith(files.PARTIAL_SUFFIX)
     (tmp_path / f"not-hidden{files.PARTIAL_SUFFIX}").touch()
     assert files.remove_stale_partials(str(tmp_path)) == 1
     assert names(tmp_path) == [f"not-hidden{files.PARTIAL_SUFFIX}"]
@@ -420,8 +505,16 @@ def test_a_write_under_way_is_not_cleared_away(tmp_path):
 # ---- Workers ---------------------------------------------------------------------------------------------------------
 
 
+def slow_tasks(folder):
+    """They leave files behind; all of them together would take long."""
+    return [Task(f"slow {number}", str(folder / str(number))) for number in range(500)]
+
+
 def run(tasks, workers=2):
-    return {outcome.source: outcome for outcome in run_tasks(worker_functions.run, tasks, workers)}
+    outcomes = list(run_tasks(worker_functions.run, tasks, workers))
+    by_source = {outcome.source: outcome for outcome in outcomes}
+    assert len(by_source) == len(outcomes), "one for each task"
+    return by_source
 
 
 def test_every_task_has_an_outcome():
@@ -444,14 +537,51 @@ def test_a_worker_that_dies_costs_its_task_alone():
     assert failed == {"crash 5": died, "crash 9": died}
 
 
+def test_a_worker_that_dies_while_it_writes_leaves_nothing_behind(tmp_path):
+    folder = tmp_path / "new"
+    work = planning.Plan([Task("half", str(folder / "a.l3")), Task("b", str(folder / "b.l3"))], folders=[str(folder)])
+    statuses = {outcome.source: outcome.status for outcome in run_plan(work, worker_functions.run)}
+    assert statuses == {"half": "failed", "b": "done"}
+    assert names(folder) == ["b.l3"]
+
+
 def test_nothing_to_do_needs_no_workers():
     assert run([]) == {}
 
 
-def test_an_abandoned_run_drops_what_it_had_not_begun():
-    outcomes = run_tasks(worker_functions.run, [Task(f"slow {number}") for number in range(1000)], 1)
+@pytest.mark.parametrize("workers", [1, 3])
+def test_an_abandoned_run_drops_what_it_had_not_begun(tmp_path, workers):
+    outcomes = run_tasks(worker_functions.run, slow_tasks(tmp_path), workers)
     next(outcomes)
-    outcomes.close()  # 200 s if it ran them all; the test suite would notice
+    outcomes.close()
+    assert 1 <= len(names(tmp_path)) <= 1 + 2 * workers
+    time.sleep(0.2)
+    assert len(names(tmp_path)) <= 1 + 2 * workers, "nobody goes on"
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_run_that_is_stopped_yields_what_it_had_begun_and_drops_the_rest(tmp_path, workers):
+    found = []
+    for outcome in run_tasks(worker_functions.run, slow_tasks(tmp_path), workers, stopped=lambda: len(found) >= 5):
+        found.append(os.path.basename(outcome.target))
+    assert sorted(found) == names(tmp_path)
+    assert 5 <= len(found) <= 5 + 2 * workers
+
+
+def test_a_run_that_is_stopped_tries_nothing_again():
+    """Tasks whose worker was killed with the run are neither done nor failed."""
+    assert list(run_tasks(worker_functions.run, [Task("crash")], 1, stopped=StoppedAfter(calls=2))) == []
+
+
+class StoppedAfter:
+    """Says no so many times, and then yes."""
+
+    def __init__(self, calls):
+        self.calls = calls
+
+    def __call__(self):
+        self.calls -= 1
+        return self.calls < 0
 
 
 def test_preview_names_what_would_happen(tmp_path):

@@ -99,6 +99,18 @@ def test_train_torch_in_two_processes(tmp_path, plugin, torch):
     check_training(run(*torchrun, EXAMPLES / "train_torch.py", tmp_path / "photos", "--make", "--cache-size", "100KiB"))
 
 
+def test_profile_dataset(tmp_path, plugin):
+    source, target = tmp_path / "photos", tmp_path / "mix"
+    output = run(EXAMPLES / "profile_dataset.py", source, target, "--make", "--seconds", 0.02)
+    recommended = re.search(r"^recommended: (\S+),", output, re.MULTILINE)[1]
+    assert json.loads((target / "dali_l3_mix.json").read_text())["mix"] == {
+        name: int(weight) for name, weight in (part.split(":") for part in recommended.split(","))
+    }
+    assert re.search(r"^predicted \d+ images/s, measured \d+$", output, re.MULTILINE)
+    assert "a batch of 16 images, the first of shape (200, 300, 3)" in output
+    assert sum(path.suffix in (".png", ".bmp", ".l3") for path in target.rglob("*")) == 48
+
+
 def test_demo(tmp_path, plugin):
     output = run(EXAMPLES / "demo.py", "--out", tmp_path, "--height", 72, "--width", 128, "--seconds", 0.02)
     assert "All 16 L3 files decode to exactly the pixels" in output

@@ -168,6 +168,23 @@ def test_exif_data_that_does_not_fit_into_a_jpeg_file_is_left_out(tmp_path):
         assert (written.notes == ()) == kept
 
 
+@pytest.mark.parametrize("name", ["l3-fast", "l3-raw", "png", "tiff", "bmp", "webp", "webp@50", "jpeg@95"])
+def test_only_whole_files_are_finished(tmp_path, name):
+    format, path = find_format(name), tmp_path / "a"
+    write_image(str(path), noise((50, 30, 3)), {"icc": ICC}, format)
+    data = path.read_bytes()
+    assert format.is_finished(str(path))
+    for size in (33, 64, 100, len(data) // 2, len(data) - 100, len(data) - 1):
+        path.write_bytes(data[:size])
+        assert not format.is_finished(str(path)), size
+
+
+def test_only_the_right_profile_is_finished(tmp_path):
+    write_image(str(tmp_path / "a.l3"), noise((50, 30, 3)), {}, find_format("l3-raw"))
+    for name in ("l3-fast", "l3-raw", "l3-paper"):
+        assert find_format(name).is_finished(str(tmp_path / "a.l3")) == (name == "l3-raw")
+
+
 @pytest.mark.parametrize("name", ["png", "tiff", "bmp", "webp", "jpeg@95"])
 @pytest.mark.parametrize("wrong", ["pixels", "shape", "metadata", "everything"])
 def test_an_encoder_that_errs_never_gets_its_file_named(tmp_path, name, wrong):

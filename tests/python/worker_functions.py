@@ -6,6 +6,7 @@ import os
 import signal
 import time
 
+from dali_l3.conversion.files import write_atomically
 from dali_l3.conversion.outcomes import Outcome, Task, reporting
 
 
@@ -13,10 +14,16 @@ from dali_l3.conversion.outcomes import Outcome, Task, reporting
 def run(task: Task) -> Outcome:
     if "crash" in task.source:
         os.kill(os.getpid(), signal.SIGKILL)
+    if "half" in task.source:
+        write_atomically(task.target, b"data", lambda data: os.kill(os.getpid(), signal.SIGKILL))
     if "raise" in task.source:
         raise KeyError("no such thing")
     if "memory" in task.source:
         raise MemoryError
+    if "endless" in task.source:
+        time.sleep(1e6)
     if "slow" in task.source:
-        time.sleep(0.2)
+        time.sleep(0.02)
+    if task.target:
+        open(task.target, "w").close()
     return Outcome(task.source, task.target, "done")

@@ -1,16 +1,17 @@
-"""Converts one image file to L3, or to another format."""
+"""Converts one image to L3, or to another format: a file, or its bytes."""
 
 from __future__ import annotations
 
 import os
 
 from . import DEFAULT_MAX_PIXELS
+from .files import open_regular
 from .formats import L3_FAST, Format, find_format
 from .outcomes import ConversionError, Outcome, Status, Task, reporting
 from .planning import Direction, is_other_file
 from .reading import read_image
 from .signatures import HEAD_SIZE, IMAGE_SUFFIXES, READABLE_FORMATS, sniff
-from .writing import write_image
+from .writing import encode_image, write_image
 
 
 def refusal(path: str, name: str | None) -> tuple[Status, str] | None:
@@ -21,11 +22,9 @@ def refusal(path: str, name: str | None) -> tuple[Status, str] | None:
         return "skipped", "an L3 file already"
     if name:
         return "failed", f"{name} files are not supported"
-    if os.path.splitext(path)[1].lower() in IMAGE_SUFFIXES:
-        return "failed", "empty file" if not os.path.getsize(
-            path
-        ) else "named like an image, but the content is not one"
-    return "skipped", "not an image"
+    if os.path.splitext(path)[1].lower() not in IMAGE_SUFFIXES:
+        return "skipped", "not an image"
+    return "failed", "named like an image, but the content is not one" if os.path.getsize(path) else "empty file"
 
 
 def direction_to(format: Format) -> Direction:
@@ -36,16 +35,31 @@ def direction_to(format: Format) -> Direction:
 TO_L3 = direction_to(find_format(L3_FAST))
 
 
+def convert_image(data: bytes, format: str = L3_FAST, effort: int = 2, max_pixels: int = DEFAULT_MAX_PIXELS) -> bytes:
+    """Converts the bytes of an image file to those of a file in `format`, upright and with its metadata.
+
+    format: a name as `formats.find_format` takes it: "l3-fast", "png", "jpeg@95", …
+    effort: of L3, 1 … 3
+    max_pixels: above which the image is refused
+
+    Raises ConversionError if the image cannot be read, or if the format cannot hold it.
+    """
+    image = read_image(data, max_pixels)
+    return encode_image(image.pixels, image.metadata, find_format(format, effort))
+
+
 @reporting
 def convert_file(task: Task, effort: int = 2, max_pixels: int = DEFAULT_MAX_PIXELS) -> Outcome:
-    """Converts `task.source` to `task.format` (by default l3-fast), upright and with its metadata.
+    """Converts `task.source` to `task.format` (by default l3-fast), upright, with its metadata and its date.
 
     What the format cannot hold becomes l3-fast instead: the outcome then names the target that was written, and why.
     The target gets its name only after it decoded to the same pixels (or, of a lossy format, was compared with them).
 
     effort: of L3, 1 … 3
+    max_pixels: above which an image is refused
     """
-    with open(task.source, "rb") as file:
+    with open_regular(task.source) as file:
+        mtime_ns = os.fstat(file.fileno()).st_mtime_ns  # before reading: what is written later is newer
         head = file.read(HEAD_SIZE)
         refused = refusal(task.source, sniff(head))
         if refused:
@@ -62,7 +76,7 @@ def convert_file(task: Task, effort: int = 2, max_pixels: int = DEFAULT_MAX_PIXE
         target += format.suffix
         if is_other_file(target, format.signature):
             raise ConversionError(f"{target} is in the way: it is not a file of format {format.signature}")
-    written = write_image(target, image.pixels, image.metadata, format)
+    written = write_image(target, image.pixels, image.metadata, format, mtime_ns)
     return Outcome(
         task.source,
         target,

@@ -13,6 +13,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from .interrupting import Interrupted
 from .outcomes import Outcome
 
 _LISTED_PER_REASON = 10  # the report has them all
@@ -27,10 +28,15 @@ def printable(text: str) -> str:
 
 @dataclass
 class Totals:
-    """What a run came to. counts: outcomes by status. Sizes are sums over files that were done, in bytes."""
+    """What a run came to.
+
+    counts: outcomes by status
+    interrupted: how it ended, if before its time
+    source_size, target_size, raw_size: sums over files that were done, in bytes
+    """
 
     counts: Counter[str]
-    interrupted: bool = False
+    interrupted: Interrupted | None = None
     source_size: int = 0
     target_size: int = 0
     raw_size: int = 0
@@ -39,20 +45,20 @@ class Totals:
 def show(
     outcomes: Iterator[Outcome], total: int, verb: str, report: str | None = None, listing: bool = False
 ) -> Totals:
-    """Shows a run as it happens and returns what it came to. Ctrl-C ends it early, after the files at hand.
+    """Shows a run as it happens and returns what it came to, also if Interrupted ends it early.
 
     outcomes: of all files, as they come; closed at the end
     total: the number of outcomes to come
     verb: what happens to a file that is done: "converted", …
     report: path of a file that gets each outcome as a line of JSON, or "-" for standard output
     listing: print the planned files on standard output, without a progress bar in between
-    Raises OSError if the report cannot be written.
+    Raises OSError, which names the report, if that cannot be written.
     """
     totals = Totals(Counter())
     skipped: dict[str, list[str]] = defaultdict(list)
     notes: dict[str, list[str]] = defaultdict(list)
     start = time.monotonic()
-    with _open_report(report) as report_file, _progress(not listing) as progress, contextlib.closing(outcomes):
+    with _Report(report) as report_lines, _progress(not listing) as progress, contextlib.closing(outcomes):
         bar = progress.add_task(verb, total=total, rate="")
         try:
             for outcome in outcomes:
@@ -60,8 +66,7 @@ def show(
                 totals.source_size += outcome.source_size
                 totals.target_size += outcome.target_size
                 totals.raw_size += outcome.raw_size
-                if report_file:
-                    print(outcome.to_json(), file=report_file)
+                report_lines.add(outcome)
                 if outcome.status == "failed":
                     console.print(f"failed: {printable(outcome.source)}: {printable(outcome.reason)}")
                 elif outcome.status == "skipped":
@@ -71,8 +76,8 @@ def show(
                 for note in outcome.notes:
                     notes[note].append(outcome.source)
                 progress.update(bar, advance=1, rate=_rate(totals, time.monotonic() - start))
-        except KeyboardInterrupt:
-            totals.interrupted = True
+        except Interrupted as interruption:
+            totals.interrupted = interruption
     _list_by_reason("skipped", skipped)
     _list_by_reason("note", notes)
     console.print(_summary(totals, verb, time.monotonic() - start))
@@ -93,10 +98,37 @@ def _progress(enabled: bool) -> Progress:
     )
 
 
-def _open_report(path: str | None) -> contextlib.AbstractContextManager[TextIO | None]:
-    if path is None or path == "-":
-        return contextlib.nullcontext(sys.stdout if path else None)
-    return open(path, "w", encoding="ascii")
+class _Report:
+    """The outcomes as lines of JSON in a file, on standard output ("-"), or nowhere (None). A context manager."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._file: TextIO | None = None
+        if path == "-":
+            self._file = sys.stdout  # which the progress bar is going to replace
+        elif path:  # line by line, so that a run that is killed leaves what it did
+            self._file = open(path, "w", encoding="ascii", buffering=1)  # noqa: SIM115
+
+    def __enter__(self) -> _Report:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._file and self._path != "-":
+            with self._errors_named():
+                self._file.close()
+
+    def add(self, outcome: Outcome) -> None:
+        if self._file:
+            with self._errors_named():
+                print(outcome.to_json(), file=self._file)
+
+    @contextlib.contextmanager
+    def _errors_named(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            name = "standard output" if self._path == "-" else self._path
+            raise OSError(error.errno, error.strerror, name) from error
 
 
 def _rate(totals: Totals, seconds: float) -> str:

@@ -8,6 +8,7 @@ import os
 
 from ..codec import decode, read_metadata
 from .encoders import encode_png
+from .files import open_regular
 from .formats import find_format
 from .outcomes import Outcome, Status, Task, reporting
 from .planning import Direction
@@ -30,11 +31,14 @@ TO_PNG = Direction(_PNG.name, _PNG.suffix, _PNG.signature, frozenset({".l3"}), _
 
 @reporting
 def export_file(task: Task, level: int = 6) -> Outcome:
-    """Converts `task.source`. The target gets its name only after it decoded to the same pixels and metadata.
+    """Converts `task.source`, with its date.
+
+    The target gets its name only after it decoded to the same pixels and metadata.
 
     level: zlib's compression level, 0 … 9.
     """
-    with open(task.source, "rb") as file:
+    with open_regular(task.source) as file:
+        mtime_ns = os.fstat(file.fileno()).st_mtime_ns
         head = file.read(HEAD_SIZE)
         refusal = _refusal(task.source, sniff(head))
         if refusal:
@@ -42,7 +46,7 @@ def export_file(task: Task, level: int = 6) -> Outcome:
         data = head + file.read()
     pixels = decode(data, verify=True)
     png = dataclasses.replace(_PNG, encode=functools.partial(encode_png, level=level))
-    written = write_image(task.target, pixels, read_metadata(data), png)
+    written = write_image(task.target, pixels, read_metadata(data), png, mtime_ns)
     return Outcome(
         task.source,
         task.target,

@@ -1,29 +1,55 @@
-"""Files that appear whole or not at all, whatever kills the process that writes them."""
+"""Files that appear whole or not at all, whatever kills the process that writes them; files that can be read."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import secrets
+import stat
 from collections.abc import Callable
+from typing import BinaryIO
 
 PARTIAL_SUFFIX = ".l3-partial"
 """Files that are being written are hidden and end in this, so no reader of the folder takes them for images."""
 
+_TIME_UNITS = (1, 100, 10_000_000, 1_000_000_000)
+"""In ns: how exactly file systems keep times. Linux's own; NTFS and SMB; exFAT; older ones."""
 
-def write_atomically(path: str, data: bytes, check: Callable[[bytes], None] | None = None) -> None:
+
+def open_regular(path: str | os.PathLike) -> BinaryIO:
+    """Opens a file for reading. Raises OSError, also for a FIFO, a socket or a device: they might keep us forever."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+    return open(path, "rb")
+
+
+def is_dated(path: str, mtime_ns: int) -> bool:
+    """Whether the file was last modified at that time, as exactly as its file system may keep it. Raises OSError."""
+    dated = os.stat(path).st_mtime_ns
+    return any(mtime_ns // unit * unit == dated for unit in _TIME_UNITS)
+
+
+def write_atomically(
+    path: str, data: bytes, check: Callable[[bytes], None] | None = None, mtime_ns: int | None = None
+) -> None:
     """Writes `data` to `path`, replacing what is there.
 
     The bytes go to a temporary file in the same folder and are flushed to the disk; `check`, if given, is called with
     what the file then holds, and only when it returns does the file get its name. When anything raises, the temporary
     file is removed and `path` is as it was.
+
+    mtime_ns: the time of modification that the file shall bear, if its file system lets us choose
     """
     partial, descriptor = _create_partial(os.path.dirname(path))
     try:
         with open(descriptor, "r+b") as file:  # the lock lasts until the file is closed
             file.write(data)
             file.flush()
+            if mtime_ns is not None:
+                with contextlib.suppress(OSError):
+                    os.utime(file.fileno(), ns=(mtime_ns, mtime_ns))
             os.fsync(file.fileno())
             if check:
                 file.seek(0)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
-from ..codec import decode, encode, peek, read_metadata
-from ..errors import L3Error
+from ..codec import decode, encode, read_metadata
 from .encoders import encode_bmp, encode_jpeg, encode_png, encode_tiff, encode_webp
 from .exif import PREFIX
 from .outcomes import ConversionError
 from .reading import read_as_stored
+from .wholeness import is_whole_bmp, is_whole_jpeg, is_whole_l3, is_whole_png, is_whole_tiff, is_whole_webp
 
 L3_FAST = "l3-fast"
 """The default, and the refuge of images that another format cannot hold: L3 holds all that can be read."""
@@ -26,11 +25,7 @@ def _holds_all(pixels: np.ndarray) -> str | None:
     return None
 
 
-def _is_whole(path: str) -> bool:
-    return True
-
-
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Format:
     """A format of image files.
 
@@ -39,10 +34,11 @@ class Format:
     signature: what `signatures.sniff` calls it
     encode: pixels, (H, W) or (H, W, C) with C = 2 … 4 (L3: 1 … 4), and metadata to the bytes of a file
     decode: the bytes of a file to pixels and metadata
+    is_finished: whether the file at a path, of this signature, is whole and holds what `encode` would write, as far as
+        can be told without decoding it
     obstacle: for pixels, what about them the format cannot hold; None if it holds them
     metadata_limits: keys of the metadata that it keeps, each with the most bytes; None: it keeps all
     lossy: whether pixels change
-    is_finished: whether the file at a path, of this signature, is whole and holds what `encode` would write
     """
 
     name: str
@@ -50,10 +46,10 @@ class Format:
     signature: str
     encode: Callable[[np.ndarray, Mapping[str, bytes]], bytes]
     decode: Callable[[bytes], tuple[np.ndarray, dict[str, bytes]]]
+    is_finished: Callable[[str], bool]
     obstacle: Callable[[np.ndarray], str | None] = _holds_all
     metadata_limits: Mapping[str, int] | None = None
     lossy: bool = False
-    is_finished: Callable[[str], bool] = _is_whole
 
     def storable(self, metadata: Mapping[str, bytes]) -> dict[str, bytes]:
         """The part of `metadata` that the format keeps, as it keeps it."""
@@ -102,21 +98,11 @@ def _l3(name: str, profile: str, effort: int) -> Format:
     def encode_l3(pixels: np.ndarray, metadata: Mapping[str, bytes]) -> bytes:
         return encode(pixels, profile=profile, effort=effort, metadata=metadata)
 
-    return Format(name, ".l3", "L3", encode_l3, _decode_l3, is_finished=functools.partial(has_profile, profile=profile))
+    return Format(name, ".l3", "L3", encode_l3, _decode_l3, functools.partial(is_whole_l3, profile=profile))
 
 
 def _decode_l3(data: bytes) -> tuple[np.ndarray, dict[str, bytes]]:
     return decode(data, verify=True), read_metadata(data)
-
-
-def has_profile(path: str, profile: str) -> bool:
-    """Whether the file at `path` is a whole L3 file of this profile, going by its header and size."""
-    try:
-        with open(path, "rb") as file:
-            info = peek(file.read(64))
-        return info.profile == profile and not info.prototype and os.path.getsize(path) >= info.file_size
-    except L3Error:
-        return False
 
 
 # ---- Others ----------------------------------------------------------------------------------------------------------
@@ -155,21 +141,32 @@ _bmp_obstacle = functools.partial(_obstacle, channels=(1, 3))
 _jpeg_obstacle = functools.partial(_obstacle, channels=(1, 3), max_side=65500)
 
 _LOSSLESS_FORMATS = {
-    "png": Format("png", ".png", "PNG", encode_png, _decode_image, metadata_limits=_ICC_AND_EXIF),
-    "tiff": Format("tiff", ".tiff", "TIFF", encode_tiff, _decode_image, metadata_limits={"icc": sys.maxsize}),
-    "bmp": Format("bmp", ".bmp", "BMP", encode_bmp, _decode_image, _bmp_obstacle, metadata_limits={}),
-    "webp": Format("webp", ".webp", "WebP", encode_webp, _decode_image, _webp_obstacle, _ICC_AND_EXIF),
+    "png": Format("png", ".png", "PNG", encode_png, _decode_image, is_whole_png, metadata_limits=_ICC_AND_EXIF),
+    "tiff": Format(
+        "tiff", ".tiff", "TIFF", encode_tiff, _decode_image, is_whole_tiff, metadata_limits={"icc": sys.maxsize}
+    ),
+    "bmp": Format("bmp", ".bmp", "BMP", encode_bmp, _decode_image, is_whole_bmp, _bmp_obstacle, metadata_limits={}),
+    "webp": Format("webp", ".webp", "WebP", encode_webp, _decode_image, is_whole_webp, _webp_obstacle, _ICC_AND_EXIF),
 }
 
 
 def _lossy_webp(quality: int) -> Format:
-    lossy = functools.partial(encode_webp, quality=quality)
-    return Format(f"webp@{quality}", ".webp", "WebP", lossy, _decode_image, _webp_obstacle, _ICC_AND_EXIF, lossy=True)
+    encode_lossy = functools.partial(encode_webp, quality=quality)
+    return dataclasses.replace(_LOSSLESS_FORMATS["webp"], name=f"webp@{quality}", encode=encode_lossy, lossy=True)
 
 
 def _lossy_jpeg(quality: int) -> Format:
-    lossy = functools.partial(encode_jpeg, quality=quality)
-    return Format(f"jpeg@{quality}", ".jpg", "JPEG", lossy, _decode_image, _jpeg_obstacle, _JPEG_METADATA, lossy=True)
+    return Format(
+        f"jpeg@{quality}",
+        ".jpg",
+        "JPEG",
+        functools.partial(encode_jpeg, quality=quality),
+        _decode_image,
+        is_whole_jpeg,
+        _jpeg_obstacle,
+        _JPEG_METADATA,
+        lossy=True,
+    )
 
 
 _LOSSY_FORMATS = {"jpeg": _lossy_jpeg, "webp": _lossy_webp}

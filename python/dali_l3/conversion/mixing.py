@@ -126,8 +126,9 @@ def recorded(outcomes: Iterator[Outcome], record: MixRecord, source: str, target
     try:
         with contextlib.closing(outcomes):
             for outcome in outcomes:
-                if outcome.status == "done":
-                    record.add(os.path.relpath(outcome.source, source), outcome)
+                path = os.path.relpath(outcome.source, source)
+                if outcome.status == "done" and path in record.images:  # not so if it became an image after the draw
+                    record.add(path, outcome)
                 yield outcome
     finally:
         record.save(target)

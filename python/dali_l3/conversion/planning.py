@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from .files import remove_stale_partials
+from .files import is_dated, remove_stale_partials
 from .outcomes import ConversionError, Outcome, Status, Task, reporting
 from .signatures import sniff_file
 from .walking import walk
@@ -29,7 +29,7 @@ class Direction:
     signature: their format, as `signatures.sniff` names it
     source_suffixes: suffixes that give way to `suffix`; others stay and are followed by it
     refusal: for a source's path and its format (None: unknown), why it is not converted, as (status, reason), or None
-    is_finished: whether the file at a path, of this signature, need not be written again unless its source is newer
+    is_finished: whether the file at a path, of this signature, is whole and holds what would be written
     """
 
     name: str
@@ -52,23 +52,29 @@ class Plan:
         """Creates the folders and clears away what killed runs left in them. Raises OSError."""
         for folder in self.folders:
             os.makedirs(folder, exist_ok=True)
+        self.clear_folders()
+
+    def clear_folders(self) -> None:
+        """Removes what killed runs, or workers of this one, left half-written in the folders. Raises OSError."""
+        for folder in self.folders:
             remove_stale_partials(folder)
 
 
 def plan(source: str, target: str, direction: Direction, overwrite: bool = False, keep_suffix: bool = False) -> Plan:
     """Plans the conversion of the file or tree `source` to `target`, whose folders will mirror it, empty ones included.
 
-    A target that is as new as its source is kept if it is finished, and written again otherwise. One that is a file of
+    A target that bears its source's date is kept if it is finished, and written again otherwise. One that is a file of
     another format counts as failed. With `overwrite` all of them are written again.
     With `keep_suffix`, a.png becomes a.png.l3, not a.l3.
 
-    Raises PlanError if source and target overlap, or if two images would become one file.
+    Raises PlanError if source and target overlap, if two images would become one file, or if `target` names a file that
+    exists, without `overwrite`.
     """
     if not os.path.exists(source):
         raise PlanError(f"{source}: no such file or folder")
     if os.path.isdir(source):
         return plan_tree(source, target, lambda files: dict.fromkeys(files, direction), overwrite, keep_suffix)
-    result, task = _pair_file(source, target, direction, keep_suffix)
+    result, task = _pair_file(source, target, direction, overwrite, keep_suffix)
     _settle(result, [(task, direction)] if task else [], overwrite)
     return result
 
@@ -118,15 +124,20 @@ def _preview(task: Task, refusal: Refusal) -> Outcome:
     return Outcome(task.source, task.target, *(refused or ("planned",)), format=task.format)
 
 
-def _pair_file(source: str, target: str, direction: Direction, keep_suffix: bool) -> tuple[Plan, Task | None]:
+def _pair_file(
+    source: str, target: str, direction: Direction, overwrite: bool, keep_suffix: bool
+) -> tuple[Plan, Task | None]:
     if not os.path.isfile(source):
         raise PlanError(f"{source}: not a regular file")
-    if os.path.isdir(target) or target.endswith(os.sep):
+    is_folder = os.path.isdir(target) or target.endswith(os.sep)
+    if is_folder:
         target = os.path.join(target, _target_name(os.path.basename(source), direction, keep_suffix))
     elif os.path.splitext(target)[1].lower() != direction.suffix:
         raise PlanError(f"{target}: the target of a file must end in {direction.suffix} or be an existing folder")
     if os.path.exists(target) and os.path.samefile(source, target):
         raise PlanError(f"{source}: source and target are the same file")
+    if not (is_folder or overwrite) and os.path.lexists(target):
+        raise PlanError(f"{target}: exists already; --overwrite replaces it")
     refused = direction.refusal(source, sniff_file(source))
     if refused:  # what may be skipped in a tree is a failure when it is asked for by name
         return Plan(outcomes=[Outcome(source, target, "failed", refused[1])]), None
@@ -178,8 +189,8 @@ def _settled(task: Task, direction: Direction) -> Outcome | None:
         if is_other_file(task.target, direction.signature):
             reason = f"the target exists and is not a file of format {direction.signature}"
             return Outcome(task.source, task.target, "failed", reason)
-        is_current = os.stat(task.target).st_mtime_ns >= os.stat(task.source).st_mtime_ns
-        if is_current and direction.is_finished(task.target):
+        # Not "at least as new": a source that was replaced may well be old.
+        if is_dated(task.target, os.stat(task.source).st_mtime_ns) and direction.is_finished(task.target):
             return Outcome(task.source, task.target, "kept", "done before", format=direction.name)
     except OSError:  # it disappeared or cannot be read: the attempt to write it will tell
         pass

@@ -7,6 +7,7 @@ import logging
 import math
 import re
 import struct
+import threading
 import warnings
 import zlib
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 import imagecodecs
 import numpy as np
 import tifffile
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from . import DEFAULT_MAX_PIXELS
 from .exif import apply_orientation, neutralise_orientation
@@ -66,7 +67,8 @@ def read_image(data: bytes, max_pixels: int = DEFAULT_MAX_PIXELS) -> ReadImage:
     Palettes are expanded, gray below 8 bits is scaled to 8, 16 bits and alpha are kept, EXIF orientation is applied.
 
     Raises ImageError for unknown signatures, for what cannot be kept exactly (CMYK, animation, several pages, float …),
-    for more than `max_pixels` pixels (before decoding them), and for damaged files.
+    for more than `max_pixels` pixels (before decoding them; the image libraries' own limits do not count), and for
+    damaged files.
     """
     return _finish(read_as_stored(data, max_pixels))
 
@@ -160,7 +162,7 @@ def _inflate_icc(body: bytes) -> bytes:
 def _read_with_pillow(data: bytes, max_pixels: int) -> StoredImage:
     """Formats of 8 bits per sample, which Pillow reads as they are."""
     notes = []
-    with Image.open(io.BytesIO(data), formats=("JPEG", "WEBP", "BMP")) as image:
+    with _open_with_pillow(data) as image:
         _check_size(*image.size, max_pixels)
         frames = getattr(image, "n_frames", 1)
         if image.format == "MPO":
@@ -175,6 +177,21 @@ def _read_with_pillow(data: bytes, max_pixels: int) -> StoredImage:
             raise ImageError(f"pixels of Pillow's mode {image.mode} are not supported")
         pixels = np.asarray(image.convert(target_mode))
         return StoredImage(pixels, image.info.get("icc_profile") or b"", image.info.get("exif") or b"", notes=notes)
+
+
+_pillow_limit = threading.Lock()
+
+
+def _open_with_pillow(data: bytes) -> Image.Image:
+    """Reads the header. Pillow's own limit, a global that it looks at here, gives way to `max_pixels`."""
+    with _pillow_limit:
+        limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+        try:
+            return Image.open(io.BytesIO(data), formats=("JPEG", "WEBP", "BMP"))
+        except UnidentifiedImageError:  # which names the object in memory
+            raise ValueError("its header cannot be read") from None
+        finally:
+            Image.MAX_IMAGE_PIXELS = limit
 
 
 # ---- TIFF ------------------------------------------------------------------------------------------------------------
@@ -201,6 +218,14 @@ def _read_tiff(data: bytes, max_pixels: int) -> StoredImage:
         return StoredImage(pixels, page.tags.valueof(_TIFF_ICC, b""), orientation=orientation, notes=notes)
 
 
+def lacks_data(page: tifffile.TiffPage) -> bool:
+    """Whether strips or tiles are missing, which tifffile would make black, or lie beyond the end of the file."""
+    count = math.prod(page.chunked)
+    segments = list(zip(page.dataoffsets, page.databytecounts, strict=False))[:count]
+    end = page.parent.filehandle.size
+    return len(segments) < count or any(not (offset and size) or offset + size > end for offset, size in segments)
+
+
 def _tiff_pixels(page: tifffile.TiffPage, max_pixels: int) -> np.ndarray:
     _check_size(page.imagewidth, page.imagelength, max_pixels)
     if math.prod(page.chunks) > max_pixels * page.samplesperpixel:
@@ -223,6 +248,9 @@ def _tiff_pixels(page: tifffile.TiffPage, max_pixels: int) -> np.ndarray:
         raise ImageError(f"TIFF with {bits} bits per sample")
     if page.samplesperpixel > 4:
         raise ImageError(f"TIFF with {page.samplesperpixel} channels; at most 4 are supported")
+
+    if lacks_data(page):
+        raise ImageError("damaged TIFF file: strips or tiles are missing, or lie beyond its end")
 
     pixels = page.asarray(maxworkers=1)  # files are spread over processes already
     if page.axes == "SYX":  # channels stored as planes
@@ -328,7 +356,6 @@ _READERS = {
 
 
 def prepare_process() -> None:
-    """Makes the image libraries leave limits and messages to `read_image`. For processes that do nothing else."""
-    Image.MAX_IMAGE_PIXELS = None  # read_image checks the size before it decodes
+    """Makes the image libraries leave warnings to `read_image`. For processes that do nothing else."""
     warnings.simplefilter("ignore")
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)

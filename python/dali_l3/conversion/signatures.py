@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 
+from .files import open_regular
+
 HEAD_SIZE = 32
 """Bytes from the start of a file that `sniff` wants to see."""
 
 READABLE_FORMATS = ("PNG", "JPEG", "WebP", "BMP", "TIFF", "PNM", "NPY")
 """Formats that `reading.read_image` reads. `sniff` names others too, so that a message can."""
 
-IMAGE_SUFFIXES = frozenset(
-    ".png .apng .jpg .jpeg .jpe .jfif .webp .bmp .dib .tif .tiff .pnm .pbm .pgm .ppm .npy"
-    " .gif .avif .heic .heif .jxl .jp2 .j2k .psd .exr".split()
-)
+_READABLE = {".png", ".apng", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".npy"}
+_PORTABLE_ANYMAPS = {".pnm", ".pbm", ".pgm", ".ppm"}
+_OTHERS = {".gif", ".avif", ".heic", ".heif", ".jxl", ".jp2", ".j2k", ".psd", ".exr"}
+IMAGE_SUFFIXES = frozenset(_READABLE | _PORTABLE_ANYMAPS | _OTHERS)
 """Suffixes by which a file claims to be an image; they give way to the new suffix when a file is converted."""
 
 _PREFIXES = (
@@ -61,10 +63,5 @@ def sniff(head: bytes) -> str | None:
 
 def sniff_file(path: str | os.PathLike) -> str | None:
     """`sniff` for the file at `path`. Raises OSError."""
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         return sniff(file.read(HEAD_SIZE))
-
-
-def claims_to_be_image(path: str | os.PathLike) -> bool:
-    """Whether the suffix of `path` is one of an image."""
-    return os.path.splitext(path)[1].lower() in IMAGE_SUFFIXES

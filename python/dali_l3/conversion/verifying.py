@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ..codec import decode, peek, read_metadata
+from .files import open_regular
 from .outcomes import Outcome, Task, reporting
 
 
 @reporting
 def verify_file(task: Task) -> Outcome:
     """Decodes all of `task.source` and compares every checksum that it carries."""
-    with open(task.source, "rb") as file:
+    with open_regular(task.source) as file:
         data = file.read()
     raw_size = decode(data, verify=True).nbytes
     read_metadata(data)

@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
@@ -31,22 +31,22 @@ def run_tasks(
     tasks: Iterable[Task],
     workers: int,
     initializer: Callable[[], None] | None = None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[Outcome]:
     """Yields `function(task)` for every task, in order of completion.
 
     function, initializer: picklable; the latter is called first in each worker.
+    stopped: once this returns True, the tasks at hand are completed, and the others dropped.
     A task whose worker dies is tried once more by itself, and counts as failed when it dies again.
-    When the iteration is abandoned (on Ctrl-C, say), the tasks at hand are completed and the others dropped.
+    When the iteration is abandoned, by KeyboardInterrupt, say, they are completed too; another exception ends that.
     Workers end when the process that started them does, however it ends.
     """
     pending = deque(tasks)
-    while pending:
-        suspects: list[Task] = []
-        yield from _run_until_crash(function, pending, min(workers, len(pending)), initializer, suspects)
+    while pending and not stopped():
+        suspects = yield from _run_until_crash(function, pending, workers, initializer, stopped)
         for task in suspects:
-            crashed: list[Task] = []
-            yield from _run_until_crash(function, deque([task]), 1, initializer, crashed)
-            if crashed:
+            crashed = yield from _run_until_crash(function, deque([task]), 1, initializer, stopped)
+            if crashed and not stopped():
                 reason = "the worker process died (out of memory, or a crash in a library)"
                 yield Outcome(task.source, task.target, "failed", reason)
 
@@ -56,15 +56,17 @@ def _run_until_crash(
     pending: deque[Task],
     workers: int,
     initializer: Callable[[], None] | None,
-    suspects: list[Task],
-) -> Iterator[Outcome]:
-    """Runs `pending` empty, or until a worker dies; then `suspects` are the tasks that were under way."""
+    stopped: Callable[[], bool],
+) -> Generator[Outcome, None, list[Task]]:
+    """Runs `pending` empty, or until a worker dies; returns the tasks that were under way then."""
+    workers = min(workers, len(pending))
+    strangers = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start_worker, (initializer,))
     running = {}
     try:
-        while pending or running:
-            while pending and len(running) < workers * _QUEUED_PER_WORKER:
-                with _interrupts_held():
+        while running or (pending and not stopped()):
+            while pending and len(running) < workers * _QUEUED_PER_WORKER and not stopped():
+                with _interrupts_blocked():
                     future = pool.submit(function, pending[0])  # may raise: the task leaves the queue when accepted
                     running[future] = pending.popleft()
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -72,14 +74,24 @@ def _run_until_crash(
                 del running[future]
                 yield outcome
     except BrokenProcessPool:
-        suspects.extend(running.values())
+        wait(running)
+        crashed = [task for future, task in running.items() if future.exception()]
+        yield from (future.result() for future in running if not future.exception())
+        return crashed
     finally:
-        pool.shutdown(cancel_futures=True)
+        try:
+            pool.shutdown(cancel_futures=True)
+        except BaseException:  # a second Ctrl-C: a pool that is half shut down would keep this process for ever
+            for worker in set(multiprocessing.active_children()) - strangers:
+                worker.kill()
+            pool.shutdown()
+            raise
+    return []
 
 
 @contextlib.contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Puts Ctrl-C off, and keeps it for good from processes that are started meanwhile, which inherit the signal mask.
+def _interrupts_blocked() -> Iterator[None]:
+    """Keeps Ctrl-C from processes that are started meanwhile, for good: they inherit the signal mask.
 
     The terminal sends it to the workers too, even to those still starting, but only this process shall act on it.
     """

@@ -1,0 +1,72 @@
+"""Ctrl-C and SIGTERM: what they interrupt ends in order, with exit code 130 or 143."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import NoReturn
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_STOPPING = b"\ndali-l3: finishing the files at hand; interrupt again to end at once\n"
+
+
+class Interrupted(SystemExit):
+    """The end of what a signal interrupted. Its code is the signal's number and 128, as shells have it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+
+
+@contextlib.contextmanager
+def exiting_on_signals() -> Iterator[None]:
+    """Raises Interrupted wherever the main thread is when Ctrl-C or SIGTERM comes. For the main thread."""
+
+    def handle(number: int, frame: FrameType | None) -> NoReturn:
+        raise Interrupted(number)
+
+    with _handlers(handle):
+        yield
+
+
+@contextlib.contextmanager
+def stopping_on_signals() -> Iterator[Callable[[], bool]]:
+    """Yields a function that says whether Ctrl-C or SIGTERM came, and raises Interrupted at the end if so.
+
+    The first of them does nothing else: who sees it finishes what is under way. A second one kills the processes that
+    this one started, a third this one. For the main thread.
+    """
+    received: list[int] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        if len(received) == 1:
+            with contextlib.suppress(OSError):
+                os.write(2, _STOPPING)  # sys.stderr may be in use where the signal came
+            return
+        for process in multiprocessing.active_children():
+            process.kill()
+        for other in _SIGNALS:
+            signal.signal(other, signal.SIG_DFL)
+
+    with _handlers(handle):
+        yield lambda: bool(received)
+    if received:
+        raise Interrupted(received[0])
+
+
+@contextlib.contextmanager
+def _handlers(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handles the signals, but those that whoever started this process wants to be ignored."""
+    previous = {number: signal.getsignal(number) for number in _SIGNALS}
+    heeded = {number: handler for number, handler in previous.items() if handler is not signal.SIG_IGN}
+    for number in heeded:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        for number, handler in heeded.items():
+            signal.signal(number, handler)

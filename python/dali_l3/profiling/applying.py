@@ -1,0 +1,90 @@
+"""The recommendation put into effect: the dataset at the recommended ratio, and what it reaches then."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+from ..conversion import mixing
+from ..conversion.converting import convert_file
+from ..conversion.outcomes import ConversionError, Outcome
+from ..conversion.planning import Plan
+from ..conversion.reading import prepare_process
+from ..conversion.running import run_plan
+from .isolation import call_isolated
+from .measuring import measure
+from .profiler import Mix, Profile, WrittenDataset
+from .sampling import choose_sample, list_images
+
+_TOLERANCE = 1.1  # of the size that the sample lets expect
+_MOST_MEASURED = 2048  # images: with them an epoch is not too long
+
+
+def announced_size(mix: Mix) -> int:
+    """Bytes that the dataset takes at most; beyond them its conversion stops."""
+    return round(mix.bytes * _TOLERANCE)
+
+
+def convert_dataset(profile: Profile, target: str, seed: int = 0) -> tuple[Plan, Iterator[Outcome]]:
+    """Plans the conversion of the dataset to the recommended mix in the folder `target`, as `dali-l3 convert --mix`.
+
+    Returns the plan and the outcomes of its tasks, which are done as they are asked for. Run again, it continues.
+
+    Raises:
+        ConversionError: As `mixing.plan_mix`; the disk has too little room; while iterating, the files take more than
+            `announced_size`.
+        OSError
+    """
+    mix = profile.recommendation
+    work, record = mixing.plan_mix(profile.source, target, mix.weights, seed)
+    announced = announced_size(mix)
+    free = shutil.disk_usage(_existing_parent(target)).free
+    needed = announced * len(work.tasks) // max(len(work.tasks) + len(work.outcomes), 1)
+    if needed > free:
+        raise ConversionError(f"{target}: {needed / 1e6:.0f} MB are needed, {free / 1e6:.0f} MB are free")
+
+    outcomes = mixing.recorded(
+        run_plan(work, convert_file, initializer=prepare_process), record, profile.source, target
+    )
+    return work, _bounded(outcomes, announced, target)
+
+
+def measure_dataset(profile: Profile, folder: str) -> WrittenDataset:
+    """Measures the Liquid reader and the decoder on the dataset in `folder`, which has the recommended mix.
+
+    At most 2048 of its images take part, with as large a part of the cache.
+
+    Raises:
+        ConversionError: There are no images.
+    """
+    dataset = list_images(folder, with_l3=True)
+    files = choose_sample(dataset, _MOST_MEASURED)
+    part = len(files) / len(dataset.files)
+    measured = call_isolated(measure, files, profile.setting, cache_size=int(profile.conditions.cache_size * part))
+    return WrittenDataset(
+        folder,
+        str(profile.recommendation),
+        sum(dataset.sizes),
+        profile.recommendation.prediction.throughput,
+        measured.throughput,
+        measured.hit_ratio,
+    )
+
+
+def _bounded(outcomes: Iterator[Outcome], most: int, target: str) -> Iterator[Outcome]:
+    written = 0
+    for outcome in outcomes:
+        written += outcome.target_size
+        yield outcome
+        if written > most:
+            raise ConversionError(
+                f"{target}: the files take more than the {most / 1e6:.0f} MB announced, since the sample's were smaller"
+            )
+
+
+def _existing_parent(path: str) -> str:
+    path = os.path.abspath(path)
+    while not os.path.exists(path):
+        path = os.path.dirname(path)
+    return path

@@ -1,0 +1,161 @@
+"""The command `dali-l3 profile`. Imports DALI and the packages that profiling needs only when it runs."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from ..conversion.display import console, show
+from ..conversion.files import write_atomically
+from ..conversion.outcomes import ConversionError
+from ..conversion.workers import default_workers
+from ..sizes import parse_size
+
+if TYPE_CHECKING:
+    from .profiler import Profile
+
+_QUICK_SAMPLE, _QUICK_SECONDS = 48, 0.6
+_SAMPLE, _SECONDS = 128, 2.0
+_SWEEP = ("jpeg@50", "jpeg@75", "jpeg@85", "jpeg@95", "webp@50", "webp@75", "webp@85", "webp@95")
+
+
+def profile(
+    source: Annotated[str, typer.Argument(metavar="SRC", help="The dataset: a folder of images.")],
+    formats: Annotated[
+        str, typer.Option(metavar="FORMAT,...", help="Candidates; lossy ones only if named here, as jpeg@95.")
+    ] = "png,bmp,l3-fast,l3-raw",
+    device: Annotated[str, typer.Option(metavar="cpu|mixed", help="Of the decoder.")] = "cpu",
+    threads: Annotated[int | None, typer.Option(min=1, help="Of DALI.", show_default="one per CPU")] = None,
+    cache_size: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Memory for the Liquid reader: 60GiB.", show_default="half of what is free"),
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Images in a batch.")] = 16,
+    sample: Annotated[
+        int | None, typer.Option(min=1, help="Images to measure with.", show_default=f"{_SAMPLE}, or {_QUICK_SAMPLE}")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure less, in a minute or two.")] = False,
+    step_time: Annotated[
+        float | None, typer.Option(metavar="MS", min=0, help="What a training step takes for a batch.")
+    ] = None,
+    step: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:FUNCTION", help="A training step, called with the outputs of every batch."),
+    ] = None,
+    quality_sweep: Annotated[
+        bool, typer.Option("--quality-sweep", help="Also measure JPEG and WebP at several qualities.")
+    ] = False,
+    work: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Where the sample is put, on the disk to measure.", show_default="beside SRC"),
+    ] = None,
+    json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the findings as JSON.")] = None,
+    html_file: Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write a report with plots.")] = None,
+    write: Annotated[
+        str | None, typer.Option(metavar="DST", help="Then convert the dataset as recommended, and measure again.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the draw of formats, with --write.")] = 0,
+) -> None:
+    """Find out what limits loading a dataset on this machine, and how to store it.
+
+    Takes a sample, encodes it in each format, measures loading and decoding with DALI on the disk, and computes the mix
+    of formats that is fastest with the Liquid reader. Sources are only read; the sample is removed again.
+
+    Examples:
+
+    \b
+    dali-l3 profile train/ --quick
+    dali-l3 profile train/ --cache-size 60GiB --html report.html
+    dali-l3 profile train/ --formats png,bmp --threads 4 --step-time 120
+    dali-l3 profile train/ --write train-mix/
+    """
+    if step and step_time is not None:
+        raise ConversionError("--step and --step-time exclude each other")
+    if device not in ("cpu", "mixed"):
+        raise ConversionError(f"--device {device}: cpu or mixed")
+    for path in (json_file, html_file):
+        if path and not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+            raise ConversionError(f"{path}: no such folder")
+    profiler, diagnosis, measuring, report = _import("profiler", "diagnosis", "measuring", "report")
+    options = profiler.Options(
+        measuring.Setting(batch_size, threads or default_workers(), device, _QUICK_SECONDS if quick else _SECONDS),
+        _parse_size(cache_size) if cache_size else _half_of_free_memory(),
+        tuple(name.strip() for name in formats.split(",")),
+        sample or (_QUICK_SAMPLE if quick else _SAMPLE),
+        work,
+        quality=_SWEEP if quality_sweep else (),
+    )
+    train = diagnosis.Sleep(step_time / 1e3) if step_time is not None else step and _load(step)
+    with report.Progress(console) as progress:
+        found = profiler.profile(source, options, train, _announce, progress)
+    output = Console(markup=False, highlight=False)  # standard output; what happens on the way goes to standard error
+    report.show(found, output)
+    _save(found, json_file, html_file)
+    if write:
+        applying = _import("applying")[0]
+        most = applying.announced_size(found.recommendation)
+        console.print(f"The converted dataset takes at most {most / 1e6:.0f} MB in {write}.")
+        plan, outcomes = applying.convert_dataset(found, write, seed)
+        totals = show(outcomes, len(plan.tasks), "converted")
+        if totals.interrupted:
+            raise totals.interrupted
+        if totals.counts["failed"]:
+            raise typer.Exit(1)
+        found.written = applying.measure_dataset(found, write)
+        report.show_written(found, output)
+        _save(found, json_file, html_file)
+
+
+def _save(found: Profile, json_file: str | None, html_file: str | None) -> None:
+    from . import report
+
+    if json_file:
+        write_atomically(json_file, report.to_json(found).encode())
+    if html_file:
+        write_atomically(html_file, report.to_html(found).encode())
+
+
+def _announce(size: int, folder: str) -> None:
+    console.print(f"The sample takes at most {size / 1e6:.0f} MB in {folder} and is removed again.")
+
+
+def _import(*names: str) -> list[Any]:
+    """Imports modules of the profiler, or says which package to install."""
+    try:
+        return [importlib.import_module(f"{__package__}.{name}") for name in names]
+    except ModuleNotFoundError as error:
+        raise ConversionError(f"{error.name} is not installed, try: pip install 'dali-l3[profile]'") from error
+
+
+def _parse_size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise ConversionError(f"--cache-size: {error}") from error
+
+
+def _half_of_free_memory() -> int:
+    import psutil
+
+    return psutil.virtual_memory().available // 2
+
+
+def _load(name: str) -> Any:
+    """The function called `name`, as module:function, the module being importable from the working folder."""
+    module_name, separator, function_name = name.partition(":")
+    if not separator:
+        raise ConversionError(f"--step {name}: write it as module:function")
+    import sys
+
+    sys.path.insert(0, os.getcwd())
+    try:
+        return functools.reduce(getattr, function_name.split("."), importlib.import_module(module_name))
+    except (ImportError, AttributeError) as error:
+        raise ConversionError(f"--step {name}: {error}") from error
+    finally:
+        sys.path.remove(os.getcwd())

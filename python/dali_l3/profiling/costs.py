@@ -1,0 +1,111 @@
+"""What images cost in each format, and what that makes of a dataset in several formats: the model.
+
+Loading and decoding run side by side, so that the slower of them sets the pace (Baek et al., "Liquid: Mix-and-Match
+Multiple Image Formats to Balance DNN Training Pipeline", APSys 2023, section 3). Both take time of the same CPUs, which
+is a third limit here; copying decoded images to the GPU may be a fourth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+STAGES = ("load", "decode", "cpu", "copy")
+_ROUNDING = 1e-9  # relative: mixes that just fit are computed ones
+
+
+@dataclass(frozen=True)
+class FormatCosts:
+    """What an image costs in a format, on average over a sample.
+
+    format: its name
+    image_bytes: of a file
+    memory_bytes: that a file takes in the reader's memory
+    load_seconds: between images when they are only read, all from the disk
+    decode_seconds: between images when they are decoded from memory
+    load_cpu_seconds, decode_cpu_seconds: CPU time of all threads meanwhile
+    """
+
+    format: str
+    image_bytes: float
+    memory_bytes: float
+    load_seconds: float
+    decode_seconds: float
+    load_cpu_seconds: float = 0.0
+    decode_cpu_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What the formats have in common.
+
+    images: in the dataset
+    cache_size: bytes of memory for what the Liquid reader keeps of it
+    cpus: that the process may use
+    copy_seconds: between decoded images when they are only copied to the GPU; 0 where they are not
+    batch_size: images; what of a batch has just been read takes memory, too
+    """
+
+    images: int
+    cache_size: int
+    cpus: int
+    copy_seconds: float = 0.0
+    batch_size: int = 0
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the model says about a dataset.
+
+    hit_ratio: the part of every batch that comes from memory
+    seconds: per image, by stage, as if there were no other: load, decode, cpu (the work of both on all CPUs), copy
+    """
+
+    hit_ratio: float
+    seconds: Mapping[str, float]
+
+    @property
+    def limit(self) -> str:
+        """The stage that sets the pace."""
+        return max(STAGES, key=lambda stage: self.seconds[stage])
+
+    @property
+    def throughput(self) -> float:
+        """Images/s."""
+        return self.throughput_of(self.limit)
+
+    def throughput_of(self, stage: str) -> float:
+        """Images/s of a stage by itself; infinite if it takes no time, as loading does when memory holds all."""
+        seconds = self.seconds[stage]
+        return 1 / seconds if seconds else float("inf")
+
+
+def hit_ratio(shares: Mapping[str, float], costs: Mapping[str, FormatCosts], conditions: Conditions) -> float:
+    """The part of the dataset that comes from memory. shares: of the formats in the images, summing to 1.
+
+    All of it, if it fits; else as much as fits beside what the reader keeps of a batch before it gives up as many hits.
+    """
+    fitting = conditions.cache_size / _mean(shares, costs, "memory_bytes")  # images
+    if fitting >= conditions.images * (1 - _ROUNDING):
+        return 1.0
+    return fitting / (conditions.images + conditions.batch_size)
+
+
+def predict(shares: Mapping[str, float], costs: Mapping[str, FormatCosts], conditions: Conditions) -> Prediction:
+    """Predicts the throughput of a dataset of which `shares` of the images, summing to 1, are in each format."""
+    hits = hit_ratio(shares, costs, conditions)
+    misses = 1 - hits
+    cpu = misses * _mean(shares, costs, "load_cpu_seconds") + _mean(shares, costs, "decode_cpu_seconds")
+    return Prediction(
+        hits,
+        {
+            "load": misses * _mean(shares, costs, "load_seconds"),
+            "decode": _mean(shares, costs, "decode_seconds"),
+            "cpu": cpu / conditions.cpus,
+            "copy": conditions.copy_seconds,
+        },
+    )
+
+
+def _mean(shares: Mapping[str, float], costs: Mapping[str, FormatCosts], cost: str) -> float:
+    return sum(share * getattr(costs[name], cost) for name, share in shares.items())

@@ -1,0 +1,204 @@
+"""What limits a pipeline, told by differences: what is gained when one part after another is taken out of it.
+
+The stages follow Watkins ("Data loading: the next frontier in scale-out deep learning", 2019) and the differential
+analysis of section IV of "The Art of Losing to Win" (lossy image compression for data loading).
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .isolation import call_isolated
+from .measuring import (
+    Consume,
+    Measurement,
+    Setting,
+    Throughput,
+    first_in_memory,
+    measure,
+    measure_file_reader,
+    measure_file_reader_cold,
+    measure_step,
+)
+
+_NOTABLE = 1.1  # of one stage's time beside another's: less is noise
+_SPIKE = 2.0  # times the median batch
+_REGULAR = 0.6  # part of the spikes that have to follow at the same distance
+_MOST_KEPT = 500  # batches of a stage whose times are kept, for plots
+
+
+@dataclass(frozen=True)
+class Sleep:
+    """A training step that takes `seconds` for a batch, and none of the CPU."""
+
+    seconds: float
+
+    def __call__(self, outputs: object) -> None:
+        time.sleep(self.seconds)
+
+
+@dataclass(frozen=True)
+class BatchTimes:
+    """Times of batches, in seconds.
+
+    spikes: how many took more than twice the median
+    period: batches from spike to spike, if most of them come at the same distance, else None
+    """
+
+    p50: float
+    p95: float
+    p99: float
+    spikes: int
+    period: int | None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A pipeline with some of its parts.
+
+    name: "synthetic", "memory", "page cache" or "disk"
+    what: a description
+    batch_seconds: of the first batches, 500 at most
+    """
+
+    name: str
+    what: str
+    throughput: Throughput
+    cpu_seconds: float
+    batches: BatchTimes
+    batch_seconds: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """stages: from the fewest parts to all. limit: "step", "decode", "read" or "disk". findings: with figures."""
+
+    stages: list[Stage]
+    limit: str
+    findings: list[str]
+
+
+def diagnose(
+    files: Sequence[str],
+    more_files: Sequence[str],
+    setting: Setting,
+    cpus: int,
+    step: Consume | None = None,
+    tick: Callable[[str], None] = lambda name: None,
+) -> Diagnosis:
+    """Measures the dataset as it is, with DALI's own reader and decoder, and without one part after another.
+
+    files: a sample of it
+    more_files: a larger one, for what is measured on files of which each can be read only once
+    cpus: that the process may use
+    step: the training step, called with the outputs of every batch; in this process, unless it is a Sleep
+    tick: called with the name of each stage before it is measured
+    """
+    call = call_isolated if step is None or isinstance(step, Sleep) else _call
+    measured: dict[str, tuple[str, Measurement]] = {}
+
+    def add(name: str, what: str, function: Callable[..., Measurement], files: Sequence[str], **keywords: Any) -> None:
+        tick(name)
+        measured[name] = (what, call(function, files, setting, **keywords))
+
+    if step:
+        add("synthetic", "the training step alone, with a batch that stays", measure_step, files, step=step)
+    in_memory = first_in_memory(files, setting.batch_size)
+    add("memory", "decoding, encoded images in memory", measure, in_memory, load=False, consume=step)
+    add("page cache", "fn.readers.file, files in the page cache", measure_file_reader, files, consume=step)
+    add("disk", "fn.readers.file, files on the disk", measure_file_reader_cold, more_files, consume=step)
+    stages = [
+        Stage(
+            name,
+            what,
+            run.throughput,
+            run.cpu_seconds,
+            batch_times(run.batch_seconds),
+            run.batch_seconds[:_MOST_KEPT],
+        )
+        for name, (what, run) in measured.items()
+    ]
+    limit = limiting_stage({stage.name: 1 / stage.throughput.median for stage in stages})
+    return Diagnosis(stages, limit, list(_findings(stages, limit, setting, cpus)))
+
+
+def limiting_stage(seconds: dict[str, float]) -> str:
+    """The part that takes most, for seconds per image of the stages: "step", "decode", "read" or "disk".
+
+    The last of the parts whose addition makes the pipeline notably slower. Parts run side by side, so that a part that
+    is added costs nothing as long as another is slower.
+    """
+    if seconds["disk"] > _NOTABLE * seconds["page cache"]:
+        return "disk"
+    if seconds["page cache"] > _NOTABLE * seconds["memory"]:
+        return "read"
+    if "synthetic" in seconds and seconds["memory"] <= _NOTABLE * seconds["synthetic"]:
+        return "step"
+    return "decode"
+
+
+def batch_times(seconds: Sequence[float]) -> BatchTimes:
+    """Percentiles of batch times, and their spikes."""
+    if len(seconds) < 2:
+        p50 = p95 = p99 = seconds[0]
+    else:
+        percentiles = statistics.quantiles(seconds, n=100, method="inclusive")
+        p50, p95, p99 = (percentiles[percent - 1] for percent in (50, 95, 99))
+    spikes = [number for number, each in enumerate(seconds) if each > _SPIKE * p50]
+    return BatchTimes(p50, p95, p99, len(spikes), _period(spikes))
+
+
+def _period(spikes: Sequence[int]) -> int | None:
+    """The distance, in batches, at which most of the spikes follow each other; None if there is none, or few spikes."""
+    distances = [after - before for before, after in itertools.pairwise(spikes)]
+    if len(distances) < 3:
+        return None
+    period = statistics.mode(distances)
+    return period if period > 1 and distances.count(period) >= _REGULAR * len(distances) else None
+
+
+def _call(function: Callable[..., Measurement], *arguments: Any, **keywords: Any) -> Measurement:
+    return function(*arguments, **keywords)
+
+
+def _findings(stages: Sequence[Stage], limit: str, setting: Setting, cpus: int):
+    by_name = {stage.name: stage for stage in stages}
+    speeds = {stage.name: stage.throughput.median for stage in stages}
+    memory, disk = by_name["memory"], by_name["disk"]
+    if limit == "disk":
+        yield (
+            f"The disk limits: {speeds['disk']:.0f} images/s from it, {speeds['page cache']:.0f} from the page cache. "
+            "Smaller files, or more of them in memory, help; more decoding threads do not."
+        )
+    elif limit == "read":
+        yield (
+            f"Reading limits: {speeds['page cache']:.0f} images/s with fn.readers.file from the page cache, "
+            f"{speeds['memory']:.0f} with the images in the reader's own memory. A reader with direct I/O helps."
+        )
+    elif limit == "decode":
+        yield (
+            f"Decoding limits: {speeds['memory']:.0f} images/s even with all encoded images in memory. "
+            "A format that decodes faster helps; a faster disk does not."
+        )
+    else:
+        yield (
+            f"The training step limits: {speeds['synthetic']:.0f} images/s with a batch that stays, "
+            f"{speeds['disk']:.0f} with the whole pipeline. Storing the dataset otherwise gains nothing."
+        )
+    busy = memory.cpu_seconds * memory.throughput.median
+    if limit == "decode" and setting.threads < cpus and busy < 0.8 * cpus:
+        yield (
+            f"Decoding keeps {busy:.1f} of {cpus} CPUs busy with {setting.threads} threads: "
+            f"num_threads={cpus} would decode up to {cpus / busy:.1f} times as fast."
+        )
+    if disk.batches.period:
+        yield (
+            f"Every {disk.batches.period} batches one takes more than twice the median "
+            f"({disk.batches.p99 * 1e3:.0f} against {disk.batches.p50 * 1e3:.0f} ms): typical of as many workers that "
+            "fall behind together. More threads, or a longer prefetch queue, even that out."
+        )

@@ -1,0 +1,138 @@
+"""The sample, encoded in every candidate format, on the disk to measure."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ..conversion.formats import L3_FAST, find_format
+from ..conversion.outcomes import ConversionError, Outcome, Task, reporting
+from ..conversion.reading import prepare_process, read_image
+from ..conversion.workers import default_workers, run_tasks
+from ..conversion.writing import write_image
+
+_MOST_EXPANSION = 1.1  # of a file beside its pixels: formats for noise add little
+_FILE_OVERHEAD = 1 << 16  # bytes: headers, metadata, the file system's blocks
+
+
+@dataclass(frozen=True)
+class EncodedFile:
+    """An image of the sample in a format. psnr: in dB, if the format changed pixels."""
+
+    path: str
+    size: int
+    psnr: float | None
+
+
+@dataclass
+class EncodedSample:
+    """The sample's files.
+
+    files: by format; the same images in the same order for each
+    raw_sizes: bytes of the images' pixels
+    replaced: by format, how many images it cannot hold, which are l3-fast instead, as `dali-l3 convert` does
+    failures: images that could not be read, which the sample does without
+    """
+
+    files: dict[str, list[EncodedFile]]
+    raw_sizes: list[int] = field(default_factory=list)
+    replaced: dict[str, int] = field(default_factory=dict)
+    failures: list[Outcome] = field(default_factory=list)
+
+    def paths(self, format: str) -> list[str]:
+        return [file.path for file in self.files[format]]
+
+
+@dataclass(frozen=True)
+class _EncodedImage(Outcome):
+    files: tuple[tuple[str, EncodedFile], ...] = ()
+
+
+def announce(sample: Sequence[str], formats: Sequence[str], tick: Callable[[], None] = lambda: None) -> int:
+    """The disk space, in bytes, that `encode_sample` takes at most.
+
+    Decodes the images to know. tick: called for each
+    """
+    outcomes = run_tasks(_measure, [Task(path) for path in sample], default_workers(), prepare_process)
+    pixels = 0
+    for outcome in outcomes:
+        pixels += outcome.raw_size
+        tick()
+    return len(formats) * (int(pixels * _MOST_EXPANSION) + len(sample) * _FILE_OVERHEAD)
+
+
+def encode_sample(
+    sample: Sequence[str],
+    formats: Sequence[str],
+    folder: str,
+    announced: int,
+    tick: Callable[[], None] = lambda: None,
+) -> EncodedSample:
+    """Encodes images in each format.
+
+    sample: paths of image files
+    formats: names, as `conversion.formats.find_format` takes them
+    folder: an existing one, in which each format gets its own
+    announced: bytes, see `announce`
+    tick: called for each image
+
+    Raises:
+        ConversionError: No image could be read, the disk has too little room, or more than `announced` is needed.
+    """
+    free = shutil.disk_usage(folder).free
+    if announced > free:
+        raise ConversionError(f"{folder}: {announced / 1e6:.0f} MB are needed at most, {free / 1e6:.0f} MB are free")
+    for format in formats:
+        os.makedirs(os.path.join(folder, format))
+    tasks = [Task(path, f"{number:06d}") for number, path in enumerate(sample)]
+    outcomes: dict[str, _EncodedImage] = {}
+    failures = []
+    function = functools.partial(_encode, formats=tuple(formats), folder=folder)
+    for outcome in run_tasks(function, tasks, default_workers(), prepare_process):
+        if outcome.status == "done":
+            outcomes[outcome.target] = outcome
+        else:
+            failures.append(outcome)
+        if sum(image.target_size for image in outcomes.values()) > announced:
+            raise ConversionError(f"{folder}: the sample takes more than the {announced / 1e6:.0f} MB announced")
+        tick()
+    if not outcomes:
+        raise ConversionError(f"no image of the sample can be read; {failures[0].source}: {failures[0].reason}")
+    images = [dict(outcomes[task.target].files) for task in tasks if task.target in outcomes]
+    result = EncodedSample({format: [image[format] for image in images] for format in formats}, failures=failures)
+    result.raw_sizes = [outcomes[task.target].raw_size for task in tasks if task.target in outcomes]
+    for format, files in result.files.items():
+        suffix = find_format(format).suffix
+        result.replaced[format] = sum(not file.path.endswith(suffix) for file in files)
+    return result
+
+
+@reporting
+def _measure(task: Task) -> Outcome:
+    with open(task.source, "rb") as file:
+        pixels = read_image(file.read()).pixels
+    return Outcome(task.source, None, "done", raw_size=pixels.nbytes)
+
+
+@reporting
+def _encode(task: Task, formats: tuple[str, ...], folder: str) -> Outcome:
+    with open(task.source, "rb") as file:
+        pixels = read_image(file.read()).pixels
+    files = dict(_write(pixels, formats, folder, task.target))
+    size = sum(file.size for file in files.values())
+    return _EncodedImage(
+        task.source, task.target, "done", target_size=size, raw_size=pixels.nbytes, files=tuple(files.items())
+    )
+
+
+def _write(pixels, formats: tuple[str, ...], folder: str, name: str) -> Iterator[tuple[str, EncodedFile]]:
+    for wanted in formats:
+        format = find_format(wanted)
+        if format.obstacle(pixels):
+            format = find_format(L3_FAST)
+        path = os.path.join(folder, wanted, name + format.suffix)
+        written = write_image(path, pixels, {}, format)
+        yield wanted, EncodedFile(path, written.size, written.psnr)

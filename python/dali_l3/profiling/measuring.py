@@ -1,0 +1,243 @@
+"""Throughput of real DALI pipelines."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import resource
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import fn as dali_l3_fn
+from ..statistics import reader_stats
+
+_READER = "reader"
+_SETTLING = 4  # batches after the first epoch, until the pace is steady
+_WINDOWS = 8
+_MOST_IN_MEMORY = 1 << 30  # bytes of encoded images
+_EXTENT = 4096  # bytes: the reader's memory comes in these
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How pipelines run.
+
+    batch_size: images
+    threads: of DALI
+    device: "cpu" or "mixed", of the decoder
+    seconds: that a measurement takes at least, after warming up
+    seed: of the readers' order
+    """
+
+    batch_size: int
+    threads: int
+    device: str = "cpu"
+    seconds: float = 2.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """Images/s: the median of windows of batches, and their quartiles."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, batch_seconds: Sequence[float], batch_size: int) -> Throughput:
+        """From the times of consecutive batches, cut into windows."""
+        size = max(len(batch_seconds) // _WINDOWS, 1)
+        windows = [batch_seconds[start : start + size] for start in range(0, len(batch_seconds) - size + 1, size)]
+        speeds = [len(window) * batch_size / sum(window) for window in windows]
+        low, median, high = statistics.quantiles(speeds, n=4, method="inclusive") if len(speeds) > 1 else speeds * 3
+        return cls(median, low, high)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A pipeline's run.
+
+    throughput: images/s
+    cpu_seconds: per image, of all threads of the process
+    batch_seconds: of each batch
+    hit_ratio: of the Liquid reader, as it planned it; 0 for others
+    """
+
+    throughput: Throughput
+    cpu_seconds: float
+    batch_seconds: list[float]
+    hit_ratio: float = 0.0
+
+
+Consume = Callable[[Any], object]
+"""What is done with the outputs of a batch before the next one is taken, such as a step of training."""
+
+
+def memory_bytes(size: int) -> int:
+    """Of a file of `size` bytes in the reader's memory."""
+    return -(-size // _EXTENT) * _EXTENT
+
+
+def first_in_memory(paths: Sequence[str], least: int) -> list[str]:
+    """The first files, `least` at least, that are together small enough to measure decoding from memory with."""
+    sizes = itertools.accumulate(map(os.path.getsize, paths))
+    return list(paths[: max(sum(size <= _MOST_IN_MEMORY for size in sizes), least)])
+
+
+def measure(
+    files: Sequence[str],
+    setting: Setting,
+    *,
+    load: bool = True,
+    decode: bool = True,
+    cache_size: int = 0,
+    consume: Consume | None = None,
+) -> Measurement:
+    """Measures a pipeline with the Liquid reader.
+
+    files: paths, each read once an epoch
+    load: whether files come from the disk (past the page cache), except for those that `cache_size` bytes keep in
+        memory; else all of them are kept
+    decode: whether they are decoded, by `fn.decoders.image`; else they are only read
+    cache_size: bytes
+    consume: see Consume
+    """
+    if not load:
+        cache_size = sum(memory_bytes(os.path.getsize(path)) for path in files) + _EXTENT * len(files)
+
+    def read():
+        return dali_l3_fn.readers.liquid(
+            files=list(files), cache_size=cache_size, seed=setting.seed, name=_READER, pad_last_batch=False
+        )
+
+    pipeline = _build(read, setting, decode)
+    epoch = -(-len(files) // setting.batch_size)
+    measured = _run(pipeline, setting, warm_up=epoch + _SETTLING, consume=consume)
+    return Measurement(*measured, hit_ratio=reader_stats(pipeline, _READER)["hit_ratio"])
+
+
+def measure_file_reader(files: Sequence[str], setting: Setting, consume: Consume | None = None) -> Measurement:
+    """Measures a pipeline with DALI's `fn.readers.file`, after an epoch that leaves the files in the page cache."""
+    from nvidia.dali import fn
+
+    pipeline = _build(lambda: fn.readers.file(files=list(files), name=_READER), setting, decode=True)
+    epoch = -(-len(files) // setting.batch_size)
+    return Measurement(*_run(pipeline, setting, warm_up=epoch + _SETTLING, consume=consume))
+
+
+def measure_file_reader_cold(files: Sequence[str], setting: Setting, consume: Consume | None = None) -> Measurement:
+    """Measures DALI's `fn.readers.file` on files that have just been dropped from the page cache, each read once.
+
+    So DALI reads what exceeds the memory. Where there are few files, pipelines are built, and files dropped, again and
+    again, and the start of the pipelines counts.
+    """
+    from nvidia.dali import fn
+
+    epoch = max(len(files) // setting.batch_size, 1)
+    skipped = _SETTLING if epoch >= 2 * _SETTLING else 0
+    seconds: list[float] = []
+    cpu = 0.0
+    while len(seconds) < _WINDOWS or sum(seconds) < setting.seconds:
+        evict(files)
+        pipeline = _build(lambda: fn.readers.file(files=list(files), name=_READER), setting, decode=True)
+        for _ in range(skipped):
+            _take(pipeline, consume)
+        cpu -= cpu_seconds()
+        seconds += [_time(_take, pipeline, consume) for _ in range(epoch - skipped)]
+        cpu += cpu_seconds()
+    return Measurement(Throughput.of(seconds, setting.batch_size), cpu / (len(seconds) * setting.batch_size), seconds)
+
+
+def measure_step(files: Sequence[str], setting: Setting, step: Consume) -> Measurement:
+    """Measures `step` with one batch of decoded images that stays."""
+    from nvidia.dali import fn
+
+    pipeline = _build(lambda: fn.readers.file(files=list(files), name=_READER), setting, decode=True)
+    outputs = pipeline.run()
+    return Measurement(*_collect(setting, step, outputs))
+
+
+def measure_copy(files: Sequence[str], setting: Setting) -> Measurement:
+    """Measures copying a batch of decoded images, always the same, to the GPU."""
+    from nvidia.dali import fn, pipeline_def
+
+    decoding = _build(lambda: fn.readers.file(files=list(files), name=_READER), setting, decode=True)
+    (images,) = decoding.run()
+    batch = [np.array(image) for image in images.as_cpu()]
+
+    @pipeline_def(batch_size=setting.batch_size, num_threads=setting.threads, device_id=0)
+    def define():
+        return fn.external_source(lambda: batch, no_copy=True).gpu()
+
+    copying = define()
+    copying.build()
+    return Measurement(*_run(copying, setting, _SETTLING, None))
+
+
+def evict(files: Sequence[str]) -> None:
+    """Drops files from the page cache, as far as no process has them mapped."""
+    for path in files:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)  # what is not on the disk yet cannot be dropped
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+
+
+def cpu_seconds() -> float:
+    """CPU time of all threads of this process so far."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _build(read: Callable[[], Any], setting: Setting, decode: bool):
+    from nvidia.dali import fn, pipeline_def
+
+    @pipeline_def(
+        batch_size=setting.batch_size,
+        num_threads=setting.threads,
+        device_id=None if setting.device == "cpu" else 0,
+    )
+    def define():
+        encoded, _ = read()
+        return fn.decoders.image(encoded, device=setting.device) if decode else encoded
+
+    pipeline = define()
+    pipeline.build()
+    return pipeline
+
+
+def _take(pipeline, consume: Consume | None) -> None:
+    """Takes a batch and consumes it."""
+    outputs = pipeline.run()
+    if consume:
+        consume(outputs)
+
+
+def _run(pipeline, setting: Setting, warm_up: int, consume: Consume | None) -> tuple[Throughput, float, list[float]]:
+    for _ in range(warm_up):
+        _take(pipeline, consume)
+    return _collect(setting, _take, pipeline, consume)
+
+
+def _collect(setting: Setting, batch: Callable[..., object], *arguments: Any) -> tuple[Throughput, float, list[float]]:
+    """Throughput, CPU seconds per image, and seconds of each batch, of as many batches as the setting wants."""
+    cpu = cpu_seconds()
+    seconds: list[float] = []
+    while len(seconds) < _WINDOWS or sum(seconds) < setting.seconds:
+        seconds.append(_time(batch, *arguments))
+    cpu = (cpu_seconds() - cpu) / (len(seconds) * setting.batch_size)
+    return Throughput.of(seconds, setting.batch_size), cpu, seconds
+
+
+def _time(batch: Callable[..., object], *arguments: Any) -> float:
+    start = time.perf_counter()
+    batch(*arguments)
+    return time.perf_counter() - start

@@ -1,0 +1,341 @@
+"""Profiles a dataset on this machine: which formats, in which ratio, and what that gains.
+
+After the offline profiler of Liquid (Baek et al., APSys 2023, section 4.1).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import statistics
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..conversion.formats import find_format
+from ..conversion.workers import default_workers
+from . import encoding
+from .costs import Conditions, FormatCosts, Prediction, hit_ratio, predict
+from .diagnosis import Diagnosis, diagnose
+from .encoding import EncodedSample
+from .isolation import call_isolated
+from .measuring import Consume, Setting, Throughput, first_in_memory, measure, measure_copy, memory_bytes
+from .mixing_program import best_shares, to_weights
+from .quality import Quality, sweep
+from .ratio_search import TENTHS, RatioSearch, search_ratio
+from .sampling import choose_sample, list_images
+
+DEFAULT_FORMATS = ("png", "bmp", "l3-fast", "l3-raw")
+_COLD = 4  # times the sample: images that are read once, from the disk, to see what DALI's reader makes of them
+_AGREEMENT = 0.05  # by how much the search's and the program's throughput may differ, relatively
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to profile, and how.
+
+    formats: candidates, names as `conversion.formats.find_format` takes them
+    setting: of the pipelines
+    cache_size: bytes of memory for the Liquid reader
+    sample: images to measure with, at most
+    work: an existing folder, on the disk to measure, in which the sample is encoded and removed again; None: the one
+        that holds the dataset
+    copies: whether decoded images are copied to the GPU
+    quality: lossy formats to sweep, names with their qualities
+    """
+
+    setting: Setting
+    cache_size: int
+    formats: Sequence[str] = DEFAULT_FORMATS
+    sample: int = 128
+    work: str | None = None
+    copies: bool = False
+    quality: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class FormatProfile:
+    """A candidate format.
+
+    costs: of an image
+    load, decode: images/s of reading from the disk, past the page cache, and of decoding from memory, by themselves
+    both: images/s of the Liquid reader and the decoder together, with the sample's part of cache_size
+    predicted: images/s that the model gives for `both`
+    psnr: in dB, of pixels that the format changes, on average
+    replaced: how many images of the sample it cannot hold: l3-fast took their place
+    """
+
+    costs: FormatCosts
+    load: Throughput
+    decode: Throughput
+    both: Throughput
+    predicted: float
+    psnr: float | None = None
+    replaced: int = 0
+
+
+@dataclass(frozen=True)
+class PairSearch:
+    """The paper's search for one pair of formats, beside the linear program for the same pair.
+
+    encoded, raw: the formats
+    search: its steps; images/s of loading with the cache's hits taken into account
+    program: tenths of encoded images, not rounded, that the program finds
+    agrees: whether by the model the search's ratio reaches the program's throughput, within 5%
+    """
+
+    encoded: str
+    raw: str
+    search: RatioSearch
+    program: float
+    agrees: bool
+
+
+@dataclass(frozen=True)
+class Mix:
+    """A mix of formats and what the model says about it. weights: integers; bytes: of the dataset, estimated."""
+
+    weights: Mapping[str, int]
+    prediction: Prediction
+    bytes: int
+
+    def __str__(self) -> str:
+        """As `dali-l3 convert --mix` takes it."""
+        return ",".join(f"{name}:{weight}" for name, weight in self.weights.items())
+
+
+@dataclass(frozen=True)
+class WrittenDataset:
+    """The dataset at the recommended ratio. predicted, measured: images/s end to end with the Liquid reader."""
+
+    folder: str
+    mix: str
+    bytes: int
+    predicted: float
+    measured: Throughput
+    hit_ratio: float
+
+
+@dataclass
+class Profile:
+    """What was found.
+
+    source: the dataset; images, bytes: what it holds; sample: the number of images that were measured
+    conditions, setting: see there
+    formats: by name
+    diagnosis: of the dataset as it is
+    recommendation: the best mix
+    mixes: the recommendation, and each format by itself, the fastest first
+    search: of the best pair; None if no two formats are of opposite cost, the larger one decoding faster
+    gain: predicted images/s of the recommendation, as far as the training step lets them through, relative to the
+        dataset as it is with DALI's file reader
+    quality: of lossy formats, if asked for
+    written: the converted dataset, if it was written
+    failures: paths and reasons, of images of the sample that cannot be read
+    """
+
+    source: str
+    images: int
+    bytes: int
+    sample: int
+    conditions: Conditions
+    setting: Setting
+    formats: dict[str, FormatProfile]
+    diagnosis: Diagnosis
+    recommendation: Mix
+    mixes: list[Mix]
+    search: PairSearch | None
+    gain: float
+    quality: list[Quality] = field(default_factory=list)
+    written: WrittenDataset | None = None
+    failures: list[tuple[str, str]] = field(default_factory=list)
+
+
+Report = Callable[[str, int, int], None]
+"""Called with what is being done, how many steps of it are done, and of how many."""
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    pass
+
+
+def profile(
+    source: str,
+    options: Options,
+    step: Consume | None = None,
+    announce: Callable[[int, str], None] = lambda size, folder: None,
+    progress: Report = _silent,
+) -> Profile:
+    """Profiles the tree of images `source`.
+
+    step: the training step, called with the outputs of every batch of the diagnosis
+    announce: called once with the disk space, in bytes, that is taken at most, and the folder, before it is
+
+    Raises:
+        ConversionError: There are no images, none can be read, a format is unknown, or the disk is too full.
+        OSError
+    """
+    for name in (*options.formats, *options.quality):
+        find_format(name)
+    setting = options.setting
+    dataset = list_images(source)
+    chosen = choose_sample(dataset, max(options.sample, setting.batch_size))
+    work = options.work or os.path.dirname(os.path.abspath(source))
+    with tempfile.TemporaryDirectory(prefix=".dali-l3-profile-", dir=work) as folder:
+        sample = _encode(chosen, options, folder, announce, progress)
+        unreadable = {outcome.source for outcome in sample.failures}
+        readable = [path for path in chosen if path not in unreadable]
+        # Of files that were not looked into yet, some may be broken; but their number has to be large.
+        more = choose_sample(dataset, _COLD * len(chosen)) if not unreadable else readable
+        tick = _names(progress, "diagnosing", 3 + bool(step))
+        diagnosis = diagnose(readable, more, setting, default_workers(), step, tick)
+        copying = 0.0
+        if options.copies:
+            copying = 1 / call_isolated(measure_copy, sample.paths(options.formats[0]), setting).throughput.median
+        conditions = Conditions(len(dataset.files), options.cache_size, default_workers(), copying, setting.batch_size)
+        formats = {}
+        for number, name in enumerate(options.formats):
+            progress(f"measuring {name}", number, len(options.formats))
+            formats[name] = measure_format(name, sample, setting, conditions)
+        costs = {name: found.costs for name, found in formats.items()}
+        search = _search_best_pair(sample, costs, setting, conditions, progress)
+        quality = sweep(options.quality, sample, setting, progress)
+    recommendation, mixes = recommend(costs, conditions)
+    most = diagnosis.stages[0].throughput.median if step else float("inf")
+    return Profile(
+        source=source,
+        images=len(dataset.files),
+        bytes=sum(dataset.sizes),
+        sample=len(sample.raw_sizes),
+        conditions=conditions,
+        setting=setting,
+        formats=formats,
+        diagnosis=diagnosis,
+        recommendation=recommendation,
+        mixes=mixes,
+        search=search,
+        gain=min(recommendation.prediction.throughput, most) / diagnosis.stages[-1].throughput.median,
+        quality=quality,
+        failures=[(outcome.source, outcome.reason) for outcome in sample.failures],
+    )
+
+
+def _encode(
+    chosen: Sequence[str], options: Options, folder: str, announce: Callable[[int, str], None], progress: Report
+) -> EncodedSample:
+    formats = list(dict.fromkeys((*options.formats, *options.quality)))
+    announced = encoding.announce(chosen, formats, _ticks(progress, "reading the sample", len(chosen)))
+    announce(announced, os.path.dirname(folder))
+    tick = _ticks(progress, "encoding the sample", len(chosen))
+    return encoding.encode_sample(chosen, formats, folder, announced, tick)
+
+
+def measure_format(name: str, sample: EncodedSample, setting: Setting, conditions: Conditions) -> FormatProfile:
+    """Measures a format of the sample: loading, decoding, and both together."""
+    paths = sample.paths(name)
+    sizes = [file.size for file in sample.files[name]]
+    load = call_isolated(measure, paths, setting, decode=False)
+    decode = call_isolated(measure, first_in_memory(paths, setting.batch_size), setting, load=False)
+    costs = FormatCosts(
+        name,
+        statistics.fmean(sizes),
+        statistics.fmean(map(memory_bytes, sizes)),
+        1 / load.throughput.median,
+        1 / decode.throughput.median,
+        load.cpu_seconds,
+        decode.cpu_seconds,
+    )
+    # As many images as the sample has, with their part of the cache. The smaller the dataset, the more a batch weighs.
+    alike = dataclasses.replace(
+        conditions, images=len(paths), cache_size=conditions.cache_size * len(paths) // conditions.images
+    )
+    both = call_isolated(measure, paths, setting, cache_size=alike.cache_size)
+    psnr = [file.psnr for file in sample.files[name] if file.psnr is not None]
+    return FormatProfile(
+        costs,
+        load.throughput,
+        decode.throughput,
+        both.throughput,
+        predict({name: 1.0}, {name: costs}, alike).throughput,
+        statistics.fmean(psnr) if psnr else None,
+        sample.replaced[name],
+    )
+
+
+def recommend(costs: Mapping[str, FormatCosts], conditions: Conditions) -> tuple[Mix, list[Mix]]:
+    """The best mix; and it and each format by itself, the fastest first."""
+    weights = to_weights(best_shares(costs, conditions), costs, conditions)
+    best = _mix(weights if len(weights) > 1 else dict.fromkeys(weights, 1), costs, conditions)
+    singles = [_mix({name: 1}, costs, conditions) for name in costs]
+    mixes = [mix for mix in singles if mix.weights.keys() != best.weights.keys()] + [best]
+    return best, sorted(mixes, key=lambda mix: -mix.prediction.throughput)
+
+
+def _mix(weights: Mapping[str, int], costs: Mapping[str, FormatCosts], conditions: Conditions) -> Mix:
+    total = sum(weights.values())
+    shares = {name: weight / total for name, weight in weights.items()}
+    size = conditions.images * sum(share * costs[name].image_bytes for name, share in shares.items())
+    return Mix(weights, predict(shares, costs, conditions), round(size))
+
+
+def _search_best_pair(
+    sample: EncodedSample,
+    costs: Mapping[str, FormatCosts],
+    setting: Setting,
+    conditions: Conditions,
+    progress: Report,
+) -> PairSearch | None:
+    """The paper's search, for the pair of formats whose best mix the model gives the highest throughput.
+
+    Only pairs with something to balance count: the format with the larger files decodes faster.
+    """
+
+    def model(shares: Mapping[str, float]) -> float:
+        return predict(shares, costs, conditions).throughput
+
+    def pair_shares(pair: tuple[str, str]) -> dict[str, float]:
+        return best_shares({name: costs[name] for name in pair}, conditions)
+
+    by_size = sorted(costs, key=lambda name: costs[name].image_bytes)
+    pairs = [
+        (encoded, raw)
+        for encoded, raw in itertools.combinations(by_size, 2)
+        if costs[encoded].decode_seconds > costs[raw].decode_seconds
+    ]
+    if not pairs:
+        return None
+    encoded, raw = max(pairs, key=lambda pair: model(pair_shares(pair)))
+    progress(f"searching the ratio of {encoded} and {raw}", 0, 1)
+
+    def measure_ratio(tenths: int) -> tuple[float, float]:
+        shares = {encoded: tenths / TENTHS, raw: 1 - tenths / TENTHS}
+        paths = mixed(sample, encoded, raw, tenths)
+        load = call_isolated(measure, paths, setting, decode=False).throughput.median
+        in_memory = first_in_memory(paths, setting.batch_size)
+        decode = call_isolated(measure, in_memory, setting, load=False).throughput.median
+        misses = 1 - hit_ratio(shares, costs, conditions)
+        return load / misses if misses else float("inf"), decode
+
+    search = search_ratio(measure_ratio)
+    best = pair_shares((encoded, raw))
+    found = search.best.encoded / TENTHS
+    reached = model({encoded: found, raw: 1 - found})
+    return PairSearch(encoded, raw, search, TENTHS * best.get(encoded, 0.0), reached >= (1 - _AGREEMENT) * model(best))
+
+
+def mixed(sample: EncodedSample, encoded: str, raw: str, tenths: int) -> list[str]:
+    """The sample's files, spread evenly: so many of ten in format `encoded`, the others in `raw`."""
+    pairs = zip(sample.paths(encoded), sample.paths(raw), strict=True)
+    return [pair[0] if number * tenths % TENTHS < tenths else pair[1] for number, pair in enumerate(pairs)]
+
+
+def _ticks(progress: Report, what: str, total: int) -> Callable[[], None]:
+    done = itertools.count(1)
+    progress(what, 0, total)
+    return lambda: progress(what, next(done), total)
+
+
+def _names(progress: Report, what: str, total: int) -> Callable[[str], None]:
+    done = itertools.count()
+    return lambda name: progress(f"{what}: {name}", next(done), total)

@@ -1,0 +1,267 @@
+"""What a report says, as tables and sentences: the terminal and the HTML report show the same."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rich.filesize import decimal as size_text
+
+from ...conversion.display import printable
+from ...conversion.formats import find_format
+from ..ratio_search import TENTHS
+from . import machine
+
+if TYPE_CHECKING:
+    from ..measuring import Throughput
+    from ..profiler import FormatProfile, Mix, PairSearch, Profile
+
+_NOTABLE = 1.1  # gain
+_MOST_FAILURES = 10  # listed; the JSON has them all
+_LIMITS = {
+    "load": "loading",
+    "decode": "decoding",
+    "cpu": "the CPUs, which loading and decoding share,",
+    "copy": "copying to the GPU",
+}
+
+Row = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    columns: headings, the first of names, the others of figures; empty: names and what they stand for
+    notes: sentences about it
+    """
+
+    title: str
+    columns: Row
+    rows: list[Row]
+    notes: list[str] = field(default_factory=list)
+
+
+def all_tables(profile: Profile) -> list[Table]:
+    """The tables of a report, except for `written`."""
+    tables = [overview(profile), diagnosis(profile), formats(profile)]
+    if profile.search:
+        tables.append(search(profile.search))
+    tables.append(mixes(profile))
+    if profile.quality:
+        tables.append(quality(profile))
+    return tables
+
+
+def overview(profile: Profile) -> Table:
+    """The dataset and the conditions."""
+    setting, conditions, facts = profile.setting, profile.conditions, machine.describe()
+    rows = [
+        ("dataset", f"{printable(profile.source)}: {profile.images} images, {size_text(profile.bytes)}"),
+        ("sample", f"{profile.sample} images"),
+        ("machine", f"{facts['cpu']}, {conditions.cpus} CPUs, {size_text(facts['memory_bytes'])} of memory"),
+        ("cache", f"{size_text(conditions.cache_size)} for the Liquid reader"),
+        (
+            "pipelines",
+            f"DALI {facts['versions']['dali']}, batches of {setting.batch_size}, {setting.threads} threads, "
+            f"decoder on {setting.device}",
+        ),
+    ]
+    if conditions.copy_seconds:
+        rows.append(("GPU", f"{_speed(1 / conditions.copy_seconds)} images/s can be copied to it"))
+    notes = [f"{printable(path)}: {printable(reason)}" for path, reason in profile.failures[:_MOST_FAILURES]]
+    if len(profile.failures) > _MOST_FAILURES:
+        notes.append(f"and {len(profile.failures) - _MOST_FAILURES} more")
+    if notes:
+        notes.insert(0, f"Images that were chosen for the sample, but cannot be read ({len(profile.failures)}):")
+    return Table("Dataset and conditions", (), rows, notes)
+
+
+def diagnosis(profile: Profile) -> Table:
+    """What limits the dataset as it is."""
+    stages = profile.diagnosis.stages
+    rows = [
+        (
+            stage.name,
+            _speed(stage.throughput.median),
+            f"{_speed(stage.throughput.low)}-{_speed(stage.throughput.high)}",
+            f"{stage.cpu_seconds * stage.throughput.median:.1f}",
+            *(_number(seconds * 1e3) for seconds in (stage.batches.p50, stage.batches.p95, stage.batches.p99)),
+        )
+        for stage in stages
+    ]
+    columns = ("stage", "images/s", "quartiles", "CPUs busy", "p50 ms", "p95 ms", "p99 ms")
+    notes = [*(f"{stage.name}: {stage.what}" for stage in stages), *profile.diagnosis.findings]
+    return Table("The dataset as it is", columns, rows, notes)
+
+
+def formats(profile: Profile) -> Table:
+    """What each format costs."""
+    lossy = any(found.psnr is not None for found in profile.formats.values())
+    rows = [
+        (
+            name,
+            _number(found.costs.image_bytes / 1e6),
+            _spread(found.load),
+            _spread(found.decode),
+            _spread(found.both),
+            _speed(found.predicted),
+            *((_decibels(found.psnr),) if lossy else ()),
+        )
+        for name, found in profile.formats.items()
+    ]
+    columns = ("format", "MB/file", "load", "decode", "both", "predicted", *(("PSNR dB",) if lossy else ()))
+    notes = ["In images/s, with half the distance of the quartiles; both: with the sample's part of the cache."]
+    notes += filter(None, (_replaced(name, found) for name, found in profile.formats.items()))
+    return Table("Formats", columns, rows, notes)
+
+
+def search(pair: PairSearch) -> Table:
+    """The steps of the search for a ratio."""
+    rows = []
+    for number, step in enumerate(pair.search.steps):
+        if number < pair.search.halvings:
+            move = f"halved, toward {pair.encoded if step.load < step.decode else pair.raw}"
+        else:
+            move = "neighbour"
+        if step == pair.search.best:
+            move += ", fastest"
+        rows.append((step.ratio, _speed(step.load), _speed(step.decode), _speed(step.throughput), move))
+    program = f"{pair.program:.1f}:{TENTHS - pair.program:.1f}"
+    notes = [
+        f"The search by measurements finds {pair.search.best.ratio}, the linear program over the costs {program}; "
+        + ("they agree." if pair.agrees else "they do not: by the model the program's is notably faster.")
+    ]
+    return Table(
+        f"Search for the ratio {pair.encoded}:{pair.raw}", ("ratio", "load", "decode", "images/s", "step"), rows, notes
+    )
+
+
+def mixes(profile: Profile) -> Table:
+    """What the model predicts for mixes."""
+    rows = [
+        (
+            mix_name(mix),
+            _speed(mix.prediction.throughput),
+            mix.prediction.limit,
+            f"{mix.prediction.hit_ratio:.0%}",
+            size_text(mix.bytes),
+            "recommended" if mix is profile.recommendation else "",
+        )
+        for mix in profile.mixes
+    ]
+    return Table("Mixes, as predicted", ("mix", "images/s", "limit", "from memory", "dataset", ""), rows)
+
+
+def quality(profile: Profile) -> Table:
+    """What lossy formats lose and gain."""
+    rows = [
+        (
+            each.format,
+            _number(each.image_bytes / 1e6),
+            f"{each.image_bytes / each.pixel_bytes:.3f}",
+            f"{each.image_bytes / each.lossless_bytes:.3f}" if each.lossless_bytes else "",
+            _spread(each.decode),
+            _decibels(each.psnr),
+            _decibels(each.least_psnr),
+            f"{each.ssim:.4f}" if each.ssim is not None else "",
+        )
+        for each in profile.quality
+    ]
+    columns = ("format", "MB/file", "of pixels", "of lossless", "decode", "PSNR dB", "least", "SSIM")
+    notes = [
+        f"{each.format} cannot hold all images of the sample: the figures are of {each.images}."
+        for each in profile.quality
+        if each.images < profile.sample
+    ]
+    return Table("Lossy formats", columns, rows, notes)
+
+
+def written(profile: Profile) -> Table:
+    """The dataset that was written, predicted and measured. `profile.written` must be there."""
+    found = profile.written
+    rows = [
+        ("dataset", f"{printable(found.folder)}: {found.mix}, {size_text(found.bytes)}"),
+        ("predicted", f"{_speed(found.predicted)} images/s"),
+        (
+            "measured",
+            f"{_speed(found.measured.median)} images/s "
+            f"(quartiles {_speed(found.measured.low)}-{_speed(found.measured.high)}), "
+            f"{found.measured.median / found.predicted:.2f} of the prediction",
+        ),
+        ("from memory", f"{found.hit_ratio:.0%}"),
+    ]
+    return Table("The dataset as written", (), rows)
+
+
+def recommendation(profile: Profile) -> list[str]:
+    """What to do and what it gains, in sentences."""
+    mix, prediction = profile.recommendation, profile.recommendation.prediction
+    now = profile.diagnosis.stages[-1].throughput.median
+    cache = size_text(profile.conditions.cache_size)
+    promise = f"{_speed(prediction.throughput)} images/s are predicted, {profile.gain:.1f} times today's {_speed(now)}."
+    if profile.gain >= _NOTABLE:
+        sentences = [
+            f"Store {_shares(mix.weights)}, and read them with fn.readers.liquid and {cache} of memory: {promise}"
+        ]
+    else:
+        sentences = [
+            f"The dataset may stay as it is: with the best mix, {mix_name(mix)}, and {cache} of memory {promise}"
+        ]
+    sentences.append(
+        f"Then {_LIMITS[prediction.limit]} will set the pace, and {prediction.hit_ratio:.0%} of each batch will come "
+        f"from memory. The dataset will take about {size_text(mix.bytes)}; it takes {size_text(profile.bytes)} now."
+    )
+    first = profile.diagnosis.stages[0]
+    if first.name == "synthetic" and first.throughput.median < prediction.throughput:
+        most = first.throughput.median
+        sentences.append(f"The training step takes {_speed(most)} images/s at most, {most / now:.1f} times today's.")
+    for name in mix.weights:
+        if find_format(name).lossy:
+            psnr = profile.formats[name].psnr
+            sentences.append(f"{name} loses detail" + (f": its PSNR is {psnr:.1f} dB." if psnr is not None else "."))
+    return sentences
+
+
+def command(profile: Profile) -> str:
+    """The command that follows the recommendation."""
+    return f"dali-l3 convert {printable(shlex.quote(profile.source))} DST --mix {profile.recommendation}"
+
+
+def mix_name(mix: Mix) -> str:
+    """As `dali-l3 convert --mix` takes it, or the format's name if there is only one."""
+    return next(iter(mix.weights)) if len(mix.weights) == 1 else str(mix)
+
+
+def _shares(weights: Mapping[str, int]) -> str:
+    (name, weight), *others = weights.items()
+    if not others:
+        return f"all images as {name}"
+    parts = [f"{weight} of {sum(weights.values())} images as {name}", *(f"{more} as {other}" for other, more in others)]
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _replaced(name: str, found: FormatProfile) -> str | None:
+    if not found.replaced:
+        return None
+    return f"{name} cannot hold all images of the sample: {found.replaced} were l3-fast instead."
+
+
+def _speed(images_per_second: float) -> str:
+    return "no limit" if images_per_second == float("inf") else _number(images_per_second)
+
+
+def _spread(throughput: Throughput) -> str:
+    half = (throughput.high - throughput.low) / 2
+    return f"{_speed(throughput.median)} ({half / throughput.median:.0%})"
+
+
+def _number(value: float) -> str:
+    """Three significant digits, or more before the point."""
+    return f"{value:.0f}" if value >= 99.95 else f"{value:#.3g}"
+
+
+def _decibels(psnr: float | None) -> str:
+    return f"{psnr:.1f}" if psnr is not None else ""

@@ -1,0 +1,62 @@
+"""A sample of a dataset that stands for all of it."""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import dataclass
+
+from ..conversion.converting import refusal
+from ..conversion.outcomes import ConversionError
+from ..conversion.signatures import sniff_file
+from ..conversion.walking import walk
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The images of a tree. files: paths, sizes: their bytes; in the order of the tree."""
+
+    files: list[str]
+    sizes: list[int]
+
+
+def list_images(root: str, with_l3: bool = False) -> Dataset:
+    """Lists the images in the tree `root` that can be converted, told by their content; with `with_l3` also L3 files.
+
+    Files that cannot be opened are passed over.
+
+    Raises:
+        ConversionError: `root` is not a folder, or has no images.
+    """
+    if not os.path.isdir(root):
+        raise ConversionError(f"{root}: " + ("not a folder" if os.path.exists(root) else "no such folder"))
+    paths = (os.path.join(root, file) for file in walk(root).files)
+    files = [path for path in paths if _is_image(path, with_l3)]
+    if not files:
+        raise ConversionError(f"{root}: no images")
+    return Dataset(files, [os.path.getsize(path) for path in files])
+
+
+def choose_sample(dataset: Dataset, count: int, seed: int = 0) -> list[str]:
+    """Chooses `count` images, or all if there are fewer, stratified by folder and by size.
+
+    A systematic sample: at even intervals, from a random start, of a list that is sorted by folder and then by size.
+    Each folder gets its share, to within one image, and so does each range of sizes in it. Returns paths in random
+    order, so that the first of them stand for the dataset, too.
+    """
+    images = zip(dataset.files, dataset.sizes, strict=True)
+    by_size = [path for path, _ in sorted(images, key=lambda image: (os.path.dirname(image[0]), image[1]))]
+    count = min(count, len(by_size))
+    rng = random.Random(seed)
+    start = rng.randrange(len(by_size))  # in parts of an image, of which an interval has as many as there are images
+    chosen = [by_size[(start + len(by_size) * number) // count] for number in range(count)]
+    rng.shuffle(chosen)
+    return chosen
+
+
+def _is_image(path: str, with_l3: bool) -> bool:
+    try:
+        signature = sniff_file(path)
+        return refusal(path, signature) is None or (with_l3 and signature == "L3")
+    except OSError:
+        return False

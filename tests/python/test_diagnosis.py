@@ -1,0 +1,110 @@
+"""What the profiler tells from measurements: the stage that limits, the times of batches, their spikes."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dali_l3.profiling.diagnosis import batch_times, limiting_stage
+from dali_l3.profiling.measuring import Throughput, memory_bytes
+
+TIMES = st.lists(st.floats(1e-4, 10), min_size=1, max_size=200)
+
+
+@pytest.mark.parametrize(
+    ("synthetic", "memory", "page_cache", "disk", "limit"),
+    [
+        pytest.param(None, 20, 20, 50, "disk", id="the disk"),
+        pytest.param(None, 20, 30, 30, "read", id="the reader"),
+        pytest.param(None, 20, 20, 20, "decode", id="decoding"),
+        pytest.param(5, 20, 20, 20, "decode", id="decoding, with a short training step"),
+        pytest.param(50, 50, 50, 50, "step", id="the training step, which hides all others"),
+        pytest.param(50, 50, 50, 80, "disk", id="the disk, in spite of a long training step"),
+        pytest.param(50, 50, 80, 80, "read", id="the reader, in spite of a long training step"),
+        pytest.param(None, 20, 30, 50, "disk", id="each part is slower than the one before: the last"),
+        pytest.param(19, 20, 21, 22, "step", id="small differences are noise"),
+        pytest.param(50, 48, 47, 49, "step", id="so are stages that get faster"),
+    ],
+)
+def test_limiting_stage(synthetic, memory, page_cache, disk, limit):
+    seconds = {"memory": memory, "page cache": page_cache, "disk": disk}
+    if synthetic:
+        seconds["synthetic"] = synthetic
+    assert limiting_stage(seconds) == limit
+
+
+# ---- Times of batches ------------------------------------------------------------------------------------------------
+
+
+@given(TIMES)
+def test_percentiles_are_within_the_times(seconds):
+    times = batch_times(seconds)
+    assert times.p50 == pytest.approx(statistics.median(seconds))
+    slack = 1 + 1e-9
+    assert min(seconds) <= times.p50 * slack
+    assert times.p50 <= times.p95 * slack
+    assert times.p95 <= times.p99 * slack
+    assert times.p99 <= max(seconds) * slack
+
+
+def test_percentiles():
+    times = batch_times([number / 100 for number in range(101)])
+    assert (times.p50, times.p95, times.p99) == pytest.approx((0.50, 0.95, 0.99))
+
+
+@pytest.mark.parametrize("period", [2, 4, 7])
+def test_regular_spikes(period):
+    seconds = [1.0 if number % period else 5.0 for number in range(1, 10 * period + 1)]
+    if period == 2:  # else the median is half a spike
+        seconds += [1.0] * 3
+    times = batch_times(seconds)
+    assert times.spikes == 10
+    assert times.period == period
+
+
+def test_regular_spikes_of_which_some_are_missing():
+    spikes = [number for number in range(4, 80, 4) if number not in (24, 52)]
+    times = batch_times([5.0 if number in spikes else 1.0 for number in range(80)])
+    assert (times.spikes, times.period) == (len(spikes), 4)
+
+
+@pytest.mark.parametrize(
+    ("spikes", "count"),
+    [
+        pytest.param([], 0, id="none"),
+        pytest.param([10, 20, 30], 3, id="too few to tell"),
+        pytest.param([3, 10, 12, 25, 31, 50, 51, 70], 8, id="at any distance"),
+        pytest.param([40, 41, 42, 43, 44], 5, id="one after another: a pause"),
+    ],
+)
+def test_irregular_spikes(spikes, count):
+    times = batch_times([3.0 if number in spikes else 1.0 + 0.9 * (number % 4 == 0) for number in range(80)])
+    assert (times.spikes, times.period) == (count, None)
+
+
+# ---- Throughput ------------------------------------------------------------------------------------------------------
+
+
+@given(TIMES, st.integers(1, 64))
+def test_throughput_is_within_that_of_the_batches(seconds, batch_size):
+    found = Throughput.of(seconds, batch_size)
+    slack = 1 + 1e-9
+    assert batch_size / max(seconds) <= found.low * slack
+    assert found.low <= found.median * slack
+    assert found.median <= found.high * slack
+    assert found.high <= batch_size / min(seconds) * slack
+
+
+def test_throughput_is_the_median_of_windows():
+    windows = [0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.2, 0.9]  # seconds of a batch; the slow one does not count
+    found = Throughput.of([seconds for seconds in windows for _ in range(5)], 10)
+    assert found.median == pytest.approx(10 / 0.2)
+    assert found.low == pytest.approx(10 / 0.2)
+    assert found.high == pytest.approx(10 / 0.1)
+
+
+def test_memory_comes_in_extents():
+    assert [memory_bytes(size) for size in (1, 4096, 4097)] == [4096, 4096, 8192]

@@ -1,0 +1,180 @@
+"""`dali-l3 profile` on real images: what it measures, writes, announces and leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import dali_l3
+from image_files import write_png
+
+pytestmark = pytest.mark.usefixtures("plugin")
+
+QUICK = ("--batch-size", 4, "--threads", 2, "--quick", "--cache-size", "100KB")
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """Two class folders of crops of photographs, some of them gray."""
+    from skimage import data
+
+    root = tmp_path_factory.mktemp("data") / "photos"
+    names = ["chelsea", "coffee", "rocket", "astronaut", "camera", "chelsea", "coffee", "rocket"]
+    for number, name in enumerate(names):
+        path = root / f"class {number % 2}" / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        top = 10 * number
+        Image.fromarray(getattr(data, name)()[top : top + 96, 64:192]).save(path)
+    return root
+
+
+def listing(folder):
+    return sorted(path.relative_to(folder) for path in Path(folder).rglob("*"))
+
+
+def test_profile_of_a_small_dataset(run, photos, tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    found, page = tmp_path / "found.json", tmp_path / "found.html"
+    before = {path: path.read_bytes() for path in photos.rglob("*.png")}
+    options = ("--formats", "png,bmp,l3-fast", "--work", work, "--json", found, "--html", page, *QUICK)
+    code, _, errors = run("profile", photos, *options)
+    assert code == 0, errors
+    assert "The sample takes at most" in errors
+    assert {path: path.read_bytes() for path in photos.rglob("*.png")} == before
+    assert not listing(work)
+
+    result = json.loads(found.read_text())
+    assert (result["images"], result["sample"]) == (8, 8)
+    assert set(result["formats"]) == {"png", "bmp", "l3-fast"}
+    for name, measured in result["formats"].items():
+        assert measured["costs"]["format"] == name
+        for stage in ("load", "decode", "both"):
+            assert 0 < measured[stage]["low"] <= measured[stage]["median"] <= measured[stage]["high"]
+    assert result["formats"]["bmp"]["costs"]["image_bytes"] > result["formats"]["png"]["costs"]["image_bytes"]
+    assert sum(result["recommendation"]["weights"].values()) in (1, 10, 100)
+    assert result["recommendation"]["weights"].keys() <= result["formats"].keys()
+    assert [stage["name"] for stage in result["diagnosis"]["stages"]] == ["memory", "page cache", "disk"]
+    steps = result["search"]["search"]["steps"]
+    assert steps[0]["encoded"] == 5
+    HTMLParser().feed(page.read_text())
+
+
+def test_a_training_step_takes_part(run, photos, tmp_path):
+    found = tmp_path / "found.json"
+    code, _, errors = run("profile", photos, "--formats", "bmp", "--step-time", 200, "--json", found, *QUICK)
+    assert code == 0, errors
+    diagnosis = json.loads(found.read_text())["diagnosis"]
+    assert diagnosis["limit"] == "step"
+    assert diagnosis["stages"][0]["name"] == "synthetic"
+    assert diagnosis["stages"][0]["throughput"]["median"] <= 4 / 0.2
+
+
+def test_a_training_step_of_the_user(run, photos, tmp_path, monkeypatch):
+    (tmp_path / "my_training.py").write_text(
+        "import time\nshapes = []\n\ndef step(outputs):\n    shapes.append(outputs[0].shape())\n    time.sleep(0.1)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    code, _, errors = run("profile", photos, "--formats", "png", "--step", "my_training:step", *QUICK)
+    assert code == 0, errors
+    shapes = sys.modules["my_training"].shapes
+    assert set(shapes[0]) == {(96, 128, 3)}
+
+
+def test_the_recommended_dataset_is_written_and_measured(run, photos, tmp_path):
+    target, found = tmp_path / "mix", tmp_path / "found.json"
+    code, _, errors = run("profile", photos, "--formats", "bmp,l3-fast", "--write", target, "--json", found, *QUICK)
+    assert code == 0, errors
+    result = json.loads(found.read_text())
+    written = result["written"]
+    assert written["measured"]["median"] > 0
+    assert written["predicted"] == result["recommendation"]["prediction"]["throughput"]
+    assert json.loads((target / "dali_l3_mix.json").read_text())["mix"] == result["recommendation"]["weights"]
+    images = [path for path in listing(target) if path.suffix in (".bmp", ".l3")]
+    assert len(images) == 8
+    for image in images:
+        source = np.asarray(Image.open((photos / image).with_suffix(".png")))
+        path = target / image
+        pixels = np.asarray(Image.open(path)) if image.suffix == ".bmp" else dali_l3.decode(path.read_bytes())
+        np.testing.assert_array_equal(pixels, source)
+
+
+def test_quality_sweep(run, photos, tmp_path):
+    found = tmp_path / "found.json"
+    code, _, errors = run("profile", photos, "--formats", "bmp", "--quality-sweep", "--json", found, *QUICK)
+    assert code == 0, errors
+    sweep = {row["format"]: row for row in json.loads(found.read_text())["quality"]}
+    assert sweep["jpeg@50"]["image_bytes"] < sweep["jpeg@95"]["image_bytes"]
+    assert sweep["jpeg@50"]["psnr"] < sweep["jpeg@95"]["psnr"]
+    assert sweep["webp@50"]["ssim"] < sweep["webp@95"]["ssim"] <= 1
+
+
+def test_images_that_cannot_be_read_are_named_and_left_out(run, photos, tmp_path):
+    source = tmp_path / "source"
+    for path in photos.rglob("*.png"):
+        write_png(source / path.name)
+    (source / "0.png").write_bytes((source / "1.png").read_bytes()[:200])
+    found = tmp_path / "found.json"
+    code, output, errors = run("profile", source, "--formats", "bmp", "--json", found, *QUICK)
+    assert code == 0, errors
+    assert json.loads(found.read_text())["failures"][0][0] == str(source / "0.png")
+    assert str(source / "0.png") in output.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--formats", "png,gif"], "unknown format 'gif'"),
+        (["--formats", "jpeg"], "jpeg@95"),
+        (["--device", "gpu"], "cpu or mixed"),
+        (["--cache-size", "much"], "--cache-size"),
+        (["--step", "nowhere:step"], "nowhere"),
+        (["--step", "nowhere"], "module:function"),
+        (["--step", "a:b", "--step-time", "1"], "exclude"),
+        (["--work", "/nonexistent"], "/nonexistent"),
+        (["--json", "/nonexistent/found.json"], "/nonexistent"),
+    ],
+)
+def test_requests_that_make_no_sense(run, photos, arguments, message):
+    code, _, errors = run("profile", photos, *arguments, *([] if "--cache-size" in arguments else QUICK))
+    assert code in (1, 2)
+    assert message in errors.replace("\n", "")
+
+
+def test_folders_without_images(run, tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (empty / "notes.txt").write_text("no image")
+    for source in (empty, tmp_path / "missing", empty / "notes.txt"):
+        code, _, errors = run("profile", source)
+        assert code == 2
+        assert str(source) in errors.replace("\n", "")
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_nothing_behind(photos, tmp_path, signum):
+    command = [sys.executable, "-m", "dali_l3.cli", "profile", str(photos), "--work", str(tmp_path)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 120
+        while not any(tmp_path.glob(".dali-l3-profile-*/bmp")):
+            assert process.poll() is None, process.stderr.read()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        os.kill(process.pid, signum)
+        _, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode != 0
+    assert "Traceback" not in errors
+    assert not listing(tmp_path)

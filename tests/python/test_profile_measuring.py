@@ -1,0 +1,142 @@
+"""What the profiler measures with: the encoded sample, and pipelines in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import dali_l3
+from dali_l3.conversion.outcomes import ConversionError
+from dali_l3.profiling import encoding
+from dali_l3.profiling.isolation import call_isolated
+from dali_l3.profiling.measuring import Setting, Throughput, evict, measure, memory_bytes
+from dali_l3.profiling.profiler import mixed
+from image_files import noise, write_png
+
+FORMATS = ("png", "bmp", "l3-fast", "jpeg@50")
+SETTING = Setting(batch_size=4, threads=2, seconds=0.05)
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """Ten images: noise, which nothing compresses, a smooth one, and one of 16 bits, which BMP and JPEG cannot hold."""
+    folder = tmp_path_factory.mktemp("sources")
+    paths = [write_png(folder / f"{number}.png", noise((40, 60, 3), seed=number)) for number in range(8)]
+    paths.append(write_png(folder / "smooth.png", np.full((40, 60, 3), 77, np.uint8)))
+    paths.append(write_png(folder / "deep.png", noise((40, 60), np.uint16)))
+    return [str(path) for path in paths]
+
+
+@pytest.fixture(scope="module")
+def sample(sources, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sample")
+    return encoding.encode_sample(sources, FORMATS, str(folder), encoding.announce(sources, FORMATS))
+
+
+def test_the_sample_holds_the_images_in_every_format_and_order(sample, sources):
+    for index, source in enumerate(sources[:9]):
+        pixels = np.asarray(Image.open(source))
+        for format in ("png", "bmp"):
+            np.testing.assert_array_equal(np.asarray(Image.open(sample.paths(format)[index])), pixels)
+        with open(sample.paths("l3-fast")[index], "rb") as file:
+            np.testing.assert_array_equal(dali_l3.decode(file.read()), pixels)
+        assert sample.raw_sizes[index] == pixels.nbytes
+    for files in sample.files.values():
+        assert [file.size for file in files] == [os.path.getsize(file.path) for file in files]
+
+
+def test_what_a_format_cannot_hold_becomes_l3(sample):
+    assert sample.replaced == {"png": 0, "bmp": 1, "l3-fast": 0, "jpeg@50": 1}
+    assert sample.paths("bmp")[9].endswith(".l3")
+
+
+def test_only_lossy_formats_have_a_psnr(sample):
+    assert all(file.psnr is None for format in ("png", "bmp", "l3-fast") for file in sample.files[format])
+    assert all(8 < file.psnr < 40 for file in sample.files["jpeg@50"][:8])
+
+
+def test_the_sample_takes_no_more_than_announced(sample, sources):
+    taken = sum(file.size for files in sample.files.values() for file in files)
+    blocks = sum(os.stat(file.path).st_blocks * 512 for files in sample.files.values() for file in files)
+    assert max(taken, blocks) <= encoding.announce(sources, FORMATS)
+
+
+def test_a_sample_beyond_what_was_announced_is_refused(sources, tmp_path):
+    with pytest.raises(ConversionError, match="more than the 0 MB announced"):
+        encoding.encode_sample(sources, FORMATS, str(tmp_path), 1000)
+
+
+def test_a_sample_beyond_the_free_space_is_refused_before_it_is_written(sources, tmp_path):
+    with pytest.raises(ConversionError, match="are free"):
+        encoding.encode_sample(sources, FORMATS, str(tmp_path), 1 << 60)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_sample_of_which_nothing_can_be_read_is_refused(tmp_path):
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(b"\x89PNG\r\n\x1a\n")
+    with pytest.raises(ConversionError, match="broken.png"):
+        encoding.encode_sample([str(broken)], FORMATS, str(tmp_path), 1 << 20)
+
+
+@pytest.mark.parametrize("tenths", range(11))
+def test_mixes_are_spread_evenly(sample, tenths):
+    files = mixed(sample, "png", "bmp", tenths)
+    assert len(files) == 10
+    assert sum("/png/" in path for path in files) == tenths
+    assert sum("/png/" in path for path in files[:5]) in (tenths // 2, -(-tenths // 2))
+    assert [os.path.basename(path)[:6] for path in files] == [f"{number:06d}" for number in range(10)]
+
+
+def test_loading_takes_all_from_the_disk_and_decoding_nothing(sample, plugin):
+    paths = sample.paths("png")
+    assert measure(paths, SETTING, decode=False).hit_ratio == 0
+    assert measure(paths, SETTING, load=False).hit_ratio == 1
+
+
+def test_the_cache_is_used(sample, plugin):
+    paths = sample.paths("png")
+    half = sum(memory_bytes(os.path.getsize(path)) for path in paths) // 2
+    measured = measure(paths, SETTING, cache_size=half)
+    assert 0.2 < measured.hit_ratio < 0.8
+
+
+def test_every_batch_is_consumed(sample, plugin):
+    sizes = []
+    paths = sample.paths("bmp")[:8]
+    measured = measure(paths, SETTING, load=False, consume=lambda outputs: sizes.append(len(outputs[0])))
+    assert len(sizes) >= len(measured.batch_seconds) >= 8
+    assert set(sizes) == {4}
+
+
+def test_throughput_is_of_windows():
+    assert Throughput.of([0.5] * 80, 4) == Throughput(8, 8, 8)
+    uneven = Throughput.of([0.5] * 40 + [0.25] * 40, 4)
+    assert (uneven.low, uneven.median, uneven.high) == (8, 12, 16)
+
+
+def test_calls_in_other_processes():
+    assert call_isolated(os.getpid) not in (os.getpid(), call_isolated(os.getpid))
+    assert call_isolated(int, "11", base=2) == 3
+    with pytest.raises(ValueError, match="invalid literal"):
+        call_isolated(int, "many")
+
+
+def _die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_dies_is_an_error():
+    with pytest.raises(ConversionError, match="_die died"):
+        call_isolated(_die)
+
+
+def test_evicting_keeps_the_files(sources):
+    before = [Path(path).read_bytes() for path in sources]
+    evict(sources)
+    assert [Path(path).read_bytes() for path in sources] == before
