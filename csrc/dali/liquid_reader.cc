@@ -37,6 +37,8 @@ class LiquidReader : public Reader {
       throw std::invalid_argument("readers.liquid always shuffles: without random_shuffle use readers.multi_format");
     if (sequential_ && policy_ != "liquid") throw std::invalid_argument("read_order=\"sequential\" needs policy=\"liquid\"");
     if (spec.ArgumentDefined("initial_fill")) DALI_WARN("readers.liquid shuffles the whole shard: initial_fill has no effect.");
+    if (spec.ArgumentDefined("shuffle_after_epoch_seed"))
+      DALI_WARN("readers.liquid shuffles by seed: shuffle_after_epoch_seed has no effect.");
     if (spec.GetArgument<int>("num_shards") > 1 && !spec.GetArgument<bool>("stick_to_shard"))
       DALI_WARN("readers.liquid keeps its shard in all epochs, as with stick_to_shard=True.");
     Init();
@@ -61,13 +63,12 @@ class LiquidReader : public Reader {
     return options;
   }
 
-  std::unique_ptr<loader::EpochPlan> MakePlan(const loader::Catalogue &catalogue) const override {
+  std::unique_ptr<loader::EpochPlan> MakePlan(const loader::Catalogue &catalogue, int64_t seed) const override {
     const loader::ShardOptions shards = MakeShardOptions();
     auto groups = loader::format_groups(FormatsOf(catalogue), shards, true);
     std::vector<uint64_t> bytes;
     bytes.reserve(catalogue.entries.size());
     for (const loader::Entry &entry : catalogue.entries) bytes.push_back(MemoryOf(entry));
-    const auto seed = spec_.GetArgument<int64_t>("seed");
     const auto cache_bytes = static_cast<uint64_t>(cache_size_);
 
     if (policy_ == "none") return std::make_unique<loader::MixPlan>(shards, std::move(groups), true, seed);

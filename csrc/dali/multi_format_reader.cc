@@ -21,6 +21,10 @@ class MultiFormatReader : public Reader {
       if (mix != "dataset") throw std::invalid_argument("mix is \"" + mix + "\", but must be \"dataset\" or None");
       mixes_ = true;
     }
+    if (mixes_ && spec.ArgumentDefined("initial_fill"))
+      DALI_WARN("mix=\"dataset\" shuffles the whole shard: initial_fill has no effect.");
+    if (spec.ArgumentDefined("shuffle_after_epoch_seed") && (mixes_ || !shuffle_after_epoch_))
+      DALI_WARN("shuffle_after_epoch_seed has no effect without shuffle_after_epoch, nor with mix=\"dataset\", which shuffles by seed.");
     Init();
   }
 
@@ -37,18 +41,18 @@ class MultiFormatReader : public Reader {
     return options;
   }
 
-  std::unique_ptr<loader::EpochPlan> MakePlan(const loader::Catalogue &catalogue) const override {
+  std::unique_ptr<loader::EpochPlan> MakePlan(const loader::Catalogue &catalogue, int64_t seed) const override {
     if (mixes_) {
       const loader::ShardOptions shards = MakeShardOptions();
       const bool shuffled = random_shuffle_ || shuffle_after_epoch_;
       auto groups = loader::format_groups(FormatsOf(catalogue), shards, shuffled);
-      return std::make_unique<loader::MixPlan>(shards, std::move(groups), shuffled, spec_.GetArgument<int64_t>("seed"));
+      return std::make_unique<loader::MixPlan>(shards, std::move(groups), shuffled, seed);
     }
     loader::FilePlanOptions options;
     options.shards = Reader::MakeShardOptions();
     options.random_shuffle = random_shuffle_;
     options.initial_fill = spec_.GetArgument<int>("initial_fill");
-    options.seed = spec_.GetArgument<int64_t>("seed");
+    options.seed = seed;
     options.shuffle_after_epoch = shuffle_after_epoch_;
     spec_.TryGetArgument(options.shuffle_after_epoch_seed, "shuffle_after_epoch_seed");
     options.checkpointing = checkpointing_;

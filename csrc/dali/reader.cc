@@ -15,6 +15,12 @@ namespace {
 
 using dali::CPUBackend;
 
+// What a checkpoint holds: all that the next batch follows from, besides the arguments.
+struct State {
+  int64_t seed = 0;
+  int64_t position = 0;  // number of the next batch
+};
+
 void Warn(const std::string &message) { DALI_WARN(message); }
 
 loader::OnError ParseOnError(const std::string &name) {
@@ -48,7 +54,8 @@ int CompanionOutputs(const dali::OpSpec &spec) {
   return static_cast<int>(companions.size());
 }
 
-Reader::Reader(const dali::OpSpec &spec) : Operator(spec), checkpointing_(spec.GetArgument<bool>("checkpointing")) {
+Reader::Reader(const dali::OpSpec &spec)
+    : Operator(spec), checkpointing_(spec.GetArgument<bool>("checkpointing")), seed_(spec.GetArgument<int64_t>("seed")) {
   if (spec.GetArgument<bool>("skip_cached_images"))
     throw std::invalid_argument("skip_cached_images is not supported: this reader does not know of the decoder's cache");
 }
@@ -81,6 +88,7 @@ loader::EngineOptions Reader::MakeEngineOptions() const {
   options.reading.check_headers = spec_.GetArgument<bool>("check_headers");
   options.read_threads = spec_.GetArgument<int>("read_threads");
   options.batches_ahead = spec_.GetArgument<int>("prefetch_queue_depth");
+  if (options.batches_ahead < 0) throw std::invalid_argument("prefetch_queue_depth must not be negative");
   options.on_error = ParseOnError(spec_.GetArgument<std::string>("on_error"));
   const bool has_substitute = spec_.TryGetArgument(options.substitute, "substitute");
   if (has_substitute != (options.on_error == loader::OnError::substitute))
@@ -112,9 +120,13 @@ loader::Engine &Reader::engine() const {
     catalogue = loader::list_dataset(listing);
   }
   for (const std::string &problem : catalogue.problems) Warn(problem);
-  auto order = std::make_unique<loader::SampleOrder>(MakeShardOptions(), catalogue.entries.size(), MakePlan(catalogue));
+  auto order = MakeOrder(catalogue);
   engine_ = std::make_unique<loader::Engine>(std::move(catalogue), std::move(order), options, Warn);
   return *engine_;
+}
+
+std::unique_ptr<loader::SampleOrder> Reader::MakeOrder(const loader::Catalogue &catalogue) const {
+  return std::make_unique<loader::SampleOrder>(MakeShardOptions(), catalogue.entries.size(), MakePlan(catalogue, seed_));
 }
 
 dali::ReaderMeta Reader::GetReaderMeta() const {
@@ -154,21 +166,31 @@ void Reader::RunImpl(dali::Workspace &ws) {
 }
 
 void Reader::SaveState(dali::OpCheckpoint &checkpoint, dali::AccessOrder /*order*/) {
-  checkpoint.MutableCheckpointState() = engine().position();
+  checkpoint.MutableCheckpointState() = State{seed_, engine().position()};
 }
 
-void Reader::RestoreState(const dali::OpCheckpoint &checkpoint) { engine().seek(checkpoint.CheckpointState<int64_t>()); }
+void Reader::RestoreState(const dali::OpCheckpoint &checkpoint) {
+  const auto [seed, position] = checkpoint.CheckpointState<State>();
+  loader::Engine &engine = this->engine();
+  // A pipeline without a seed draws another every time.
+  if (std::exchange(seed_, seed) != seed) engine.set_order(MakeOrder(engine.catalogue()));
+  engine.seek(position);
+}
 
 std::string Reader::SerializeCheckpoint(const dali::OpCheckpoint &checkpoint) const {
-  return std::to_string(checkpoint.CheckpointState<int64_t>());
+  const auto [seed, position] = checkpoint.CheckpointState<State>();
+  return std::to_string(seed) + " " + std::to_string(position);
 }
 
 void Reader::DeserializeCheckpoint(dali::OpCheckpoint &checkpoint, const std::string &data) const {
-  int64_t position;
-  const auto [end, error] = std::from_chars(data.data(), data.data() + data.size(), position);
-  if (error != std::errc() || end != data.data() + data.size() || position < 0)
+  State state;
+  const char *const end = data.data() + data.size();
+  const auto seed = std::from_chars(data.data(), end, state.seed);
+  const bool separated = seed.ec == std::errc() && seed.ptr != end && *seed.ptr == ' ';
+  const auto position = std::from_chars(separated ? seed.ptr + 1 : end, end, state.position);
+  if (position.ec != std::errc() || position.ptr != end || state.position < 0)
     throw std::invalid_argument("This is not the checkpoint of a reader of dali_l3");
-  checkpoint.MutableCheckpointState() = position;
+  checkpoint.MutableCheckpointState() = state;
 }
 
 std::string Reader::Statistics() const { return loader::to_json(engine().statistics()); }
@@ -205,14 +227,15 @@ folder, ``{name}`` its name, ``{stem}`` its name without the extension and ``{re
 With the latter two all files are looked at when the pipeline is built; the bad ones are left out and reported. What goes bad later is
 replaced and reported, and the length of the epoch stays.)code",
                     "raise")
-    .AddOptionalArg<std::string>("substitute", R"code(Path of the file that takes the place of bad ones with ``on_error="substitute"``, which
-`companions` rule out.)code",
+    .AddOptionalArg<std::string>("substitute", R"code(Path of the file that takes the place of bad ones with ``on_error="substitute"``.
+
+It has no companions, so `companions` rule it out.)code",
                                  nullptr)
     .AddOptionalArg("check_headers", R"code(Whether L3, PNG and JPEG files whose headers are cut off, and L3 files shorter than their header
 says, are bad.)code",
                     false)
-    .AddOptionalArg("strict", R"code(Whether hidden folders, class folders without files, links to nothing or to folders and files listed twice
-are errors. By default they are reported, except the last.)code",
+    .AddOptionalArg("strict", R"code(Whether hidden folders, class folders without files, links to nothing or to folders and files listed
+twice are errors. By default they are reported, except the last.)code",
                     false)
     .AddOptionalArg("read_threads", R"code(Threads that read files.)code", 8);
 

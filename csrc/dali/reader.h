@@ -47,13 +47,15 @@ class Reader : public dali::Operator<dali::CPUBackend> {
   virtual loader::CatalogueOptions MakeCatalogueOptions() const;
   virtual loader::EngineOptions MakeEngineOptions() const;
   virtual loader::ShardOptions MakeShardOptions() const;
-  virtual std::unique_ptr<loader::EpochPlan> MakePlan(const loader::Catalogue &catalogue) const = 0;
+  virtual std::unique_ptr<loader::EpochPlan> MakePlan(const loader::Catalogue &catalogue, int64_t seed) const = 0;
 
   const bool checkpointing_;
 
  private:
   loader::Engine &engine() const;
+  std::unique_ptr<loader::SampleOrder> MakeOrder(const loader::Catalogue &catalogue) const;
 
+  int64_t seed_;  // of the order: the argument's, or that of the checkpoint that has been restored
   mutable std::mutex engine_mutex_;                  // guards its creation
   mutable std::unique_ptr<loader::Engine> engine_;  // null until the dataset has been listed
 };

@@ -20,6 +20,8 @@ namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kRange = size_t{1} << 30;
+constexpr size_t kMaxBlock = size_t{1} << 62;  // sums with it do not overflow
+constexpr int kMadviseCold = 20;               // MADV_COLD of Linux 5.4, which older C libraries do not name
 
 uint8_t *align_down(uint8_t *pointer, size_t alignment) { return pointer - reinterpret_cast<uintptr_t>(pointer) % alignment; }
 uint8_t *align_up(uint8_t *pointer, size_t alignment) { return align_down(pointer + alignment - 1, alignment); }
@@ -97,7 +99,7 @@ class FreeList {
   }
 
   // There must be one.
-  Hole take_largest() { return take(std::prev(by_size_.end())); }
+  Hole take_smallest() { return take(by_size_.begin()); }
 
  private:
   using ByAddress = std::map<uint8_t *, size_t>;
@@ -124,11 +126,10 @@ class FreeList {
 
 class Arena::State {
  public:
-  State(size_t budget, size_t max_idle) : budget_(std::min(budget, kUnlimited)), max_idle_(max_idle) {}
+  explicit State(size_t max_idle) : max_idle_(max_idle) {}
 
   uint8_t *take(size_t size) {
     std::lock_guard lock(mutex_);
-    if (size > budget_ - used_) return nullptr;
     uint8_t *block = idle_.take(size);
     if (!block) block = bare_.take(size);
     if (!block) {
@@ -138,8 +139,6 @@ class Arena::State {
       block = bare_.take(size);
     }
     used_ += size;
-    peak_ = std::max(peak_, used_);
-    limit_idle();
     return block;
   }
 
@@ -147,29 +146,23 @@ class Arena::State {
     std::lock_guard lock(mutex_);
     used_ -= size;
     idle_.add(block, size);
-    limit_idle();
+    while (idle_.bytes() > max_idle_) give_back(idle_.take_smallest());
   }
 
-  size_t budget() const { return budget_; }
-  size_t used() const { return locked(used_); }
-  size_t peak() const { return locked(peak_); }
-  size_t reserved() const { return locked(reserved_); }
-  size_t resident() const {
+  size_t used() const {
     std::lock_guard lock(mutex_);
-    return used_ + idle_.bytes();
+    return used_;
+  }
+  size_t idle() const {
+    std::lock_guard lock(mutex_);
+    return idle_.bytes();
+  }
+  size_t reserved() const {
+    std::lock_guard lock(mutex_);
+    return reserved_;
   }
 
  private:
-  size_t locked(const size_t &number) const {
-    std::lock_guard lock(mutex_);
-    return number;
-  }
-
-  void limit_idle() {
-    const size_t limit = std::min(max_idle_, budget_ - used_);
-    while (idle_.bytes() > limit) give_back(idle_.take_largest());
-  }
-
   void give_back(Hole hole) {
     uint8_t *begin = align_up(hole.begin, kHugePage), *end = align_down(hole.begin + hole.size, kHugePage);
     if (begin < end) {
@@ -181,34 +174,31 @@ class Arena::State {
       end = hole.begin + hole.size;
       // The system would make what is left of the huge page whole again, some time later.
       std::find_if(ranges_.begin(), ranges_.end(), [&](const Range &range) { return range.contains(begin); })->avoid_huge_pages();
+      // It would also keep all of a huge page until it is short of memory; this breaks it up.
+      madvise(begin, end - begin, kMadviseCold);
     }
     madvise(begin, end - begin, MADV_DONTNEED);
     bare_.add(begin, end - begin);
   }
 
-  const size_t budget_, max_idle_;
-
+  const size_t max_idle_;
   mutable std::mutex mutex_;  // guards all that follows
   std::deque<Range> ranges_;
   FreeList idle_;  // resident
   FreeList bare_;  // never written, or given back
-  size_t used_ = 0, peak_ = 0, reserved_ = 0;
+  size_t used_ = 0, reserved_ = 0;
 };
 
-Arena::Arena(size_t budget, size_t max_idle) : state_(std::make_shared<State>(budget, max_idle)) {}
+Arena::Arena(size_t max_idle) : state_(std::make_shared<State>(max_idle)) {}
 
 std::shared_ptr<uint8_t> Arena::allocate(size_t size) {
-  if (size > state_->budget()) return nullptr;
-  const size_t block_size = extents(std::max(size, size_t{1}));
-  uint8_t *block = state_->take(block_size);
-  if (!block) return nullptr;
-  return {block, [state = state_, block_size](uint8_t *freed) { state->put(freed, block_size); }};
+  if (size > kMaxBlock) throw std::system_error(std::make_error_code(std::errc::not_enough_memory), "Cannot reserve memory for files");
+  const size_t bytes = block_size(size);
+  return {state_->take(bytes), [state = state_, bytes](uint8_t *freed) { state->put(freed, bytes); }};
 }
 
-size_t Arena::budget() const { return state_->budget(); }
 size_t Arena::used() const { return state_->used(); }
-size_t Arena::peak() const { return state_->peak(); }
-size_t Arena::resident() const { return state_->resident(); }
+size_t Arena::idle() const { return state_->idle(); }
 size_t Arena::reserved() const { return state_->reserved(); }
 
 }  // namespace dali_l3::loader

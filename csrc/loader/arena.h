@@ -1,4 +1,4 @@
-// Memory for files: aligned blocks with shared owners, within limits on what is used and on what is resident.
+// Memory for files: aligned blocks with shared owners, with a limit on what stays resident unused.
 #pragma once
 
 #include <cstddef>
@@ -13,37 +13,35 @@ inline constexpr size_t kExtent = 4096;
 /** `size` rounded up to whole extents. */
 constexpr size_t extents(size_t size) { return (size + kExtent - 1) & ~(kExtent - 1); }
 
+/** Bytes that a block takes up: at least an extent. */
+constexpr size_t block_size(size_t size) { return extents(size > 0 ? size : 1); }
+
 /** An allocator for files. Blocks that are freed keep their pages and are used again, which costs far less than fresh pages.
  *
- * Pages that no block uses are given back to the system when the resident memory would exceed the budget, or the idle part of it
- * `max_idle`: fragmentation costs address space, but not memory. The system is advised to use huge pages, so up to 2 MiB more may be
- * resident for every GiB of address space. Forked processes do not inherit the memory: a fork during a direct read could misplace the data.
+ * Of the memory that no block uses, as much is given back to the system as exceeds `max_idle`, the smallest pieces first: no block will fit
+ * into those so soon. Fragmentation therefore costs address space, but not memory. The system is advised to use huge pages, so up to 2 MiB
+ * more may be resident for every GiB of address space. Of huge pages that have been given back in part, the system may keep that part until
+ * it is short of memory. Forked processes do not inherit the memory: a fork during a direct read could misplace the data.
  *
  * All functions may be called from several threads at once.
  */
 class Arena {
  public:
-  /** More than there is of anything. */
-  static constexpr size_t kUnlimited = size_t{1} << 62;
-
-  /** Blocks use at most `budget` bytes in all. Of memory that none uses, at most `max_idle` bytes stay resident.
+  /** Of memory that no block uses, at most `max_idle` bytes stay resident.
    *
    * Address space is reserved as it is needed, memory becomes resident as blocks are written.
    */
-  explicit Arena(size_t budget, size_t max_idle = kUnlimited);
+  explicit Arena(size_t max_idle);
 
-  /** A block of extents(size) bytes, or of one extent if `size` is 0. Its bytes are undefined.
+  /** A block of block_size(size) bytes, which are undefined. Its last owner frees it, in any thread, also after the arena is gone.
    *
-   * Its last owner frees it, in any thread, also after the arena is gone. Null if it does not fit the budget.
    * @throws std::system_error if the system refuses to reserve address space
    */
   std::shared_ptr<uint8_t> allocate(size_t size);
 
   /** @name Bytes, in whole extents @{ */
-  size_t budget() const;
   size_t used() const;      ///< by blocks
-  size_t peak() const;      ///< largest used() so far
-  size_t resident() const;  ///< used, or idle and not given back
+  size_t idle() const;      ///< resident without being used
   size_t reserved() const;  ///< of address space
   /** @} */
 

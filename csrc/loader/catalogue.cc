@@ -1,6 +1,7 @@
 #include "catalogue.h"
 
 #include <algorithm>
+#include <cctype>
 #include <future>
 #include <stdexcept>
 #include <unordered_set>
@@ -29,10 +30,16 @@ void check_arguments(const CatalogueOptions &options) {
   require(options.file_root || options.file_list || options.files, "One of the arguments file_root, file_list and files is needed");
   require(!(options.file_list && options.files), "The arguments file_list and files exclude each other");
   require(!options.labels || options.files, "The argument labels needs the argument files");
-  require(options.files || options.file_list || !options.file_filters.empty(), "The argument file_filters is an empty list");
+  require(options.file_list || options.files || !options.file_root->empty(), "The argument file_root is empty");
+  require(!options.file_list || !options.file_list->empty(), "The argument file_list is empty");
+  require(!options.files || !options.files->empty(), "The argument files is an empty list");
+  require(!options.file_filters.empty(), "The argument file_filters is an empty list");
+  require(!options.dir_filters.empty(), "The argument dir_filters is an empty list");
   if (options.labels && options.labels->size() != options.files->size())
     throw std::runtime_error("There are " + std::to_string(options.labels->size()) + " labels for " +
                              std::to_string(options.files->size()) + " files");
+  if (options.file_root) require_local(*options.file_root);
+  if (options.file_list) require_local(*options.file_list);
 }
 
 std::string root_of(const CatalogueOptions &options) {
@@ -42,6 +49,7 @@ std::string root_of(const CatalogueOptions &options) {
 }
 
 void add_entry(Catalogue &catalogue, std::string path, int label) {
+  require_local(path);
   Entry &entry = catalogue.entries.emplace_back();
   entry.file.path = std::move(path);
   entry.label = label;
@@ -62,6 +70,7 @@ void list_files(const CatalogueOptions &options, Catalogue &catalogue) {
 
 void add_companions(const CatalogueOptions &options, Catalogue &catalogue) {
   for (const std::string &text : options.companions) {
+    require_local(text);
     const PathTemplate path(text);
     for (Entry &entry : catalogue.entries) entry.companions.push_back({path.path_for(entry.file.path)});
   }
@@ -147,6 +156,13 @@ void remove_bad(const CatalogueOptions &options, const std::vector<std::string> 
 
 std::string full_path(const std::string &root, const std::string &path) {
   return root.empty() || path.starts_with('/') ? path : root + (root.ends_with('/') ? "" : "/") + path;
+}
+
+void require_local(const std::string &path) {
+  const size_t end = path.find("://");  // of the scheme
+  const auto in_scheme = [](unsigned char c) { return std::isalnum(c) || c == '+' || c == '-' || c == '.'; };
+  if (end == std::string::npos || end == 0 || !std::all_of(path.begin(), path.begin() + end, in_scheme)) return;
+  throw std::runtime_error(path + " is remote: only files in local or mounted file systems can be read");
 }
 
 Catalogue list_dataset(const CatalogueOptions &options) {

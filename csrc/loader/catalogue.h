@@ -32,7 +32,7 @@ struct CatalogueOptions {
   std::optional<std::string> file_root = {}, file_list = {};
   std::optional<std::vector<std::string>> files = {};
   std::optional<std::vector<int>> labels = {};
-  std::vector<std::string> file_filters = {}, dir_filters = {};
+  std::vector<std::string> file_filters = {"*"}, dir_filters = {"*"};
   bool case_sensitive_filter = false;
   /** @} */
 
@@ -61,12 +61,15 @@ struct Catalogue {
  *
  * With OnError::skip and OnError::substitute entries with bad files or missing companions are left out.
  *
- * @throws std::runtime_error if the options contradict each other, there are no files, or files are bad, either any with OnError::raise or
- * all: it names the first of them
+ * @throws std::runtime_error if the options contradict each other, there are no files, a path is remote, or files are bad, either any with
+ * OnError::raise or all: it names the first of them
  */
 Catalogue list_dataset(const CatalogueOptions &options);
 
 /** `path` relative to `root`; absolute paths stay as they are. */
 std::string full_path(const std::string &root, const std::string &path);
+
+/** Throws std::runtime_error for a URI such as s3://bucket/a.png, which fn.readers.file takes for a path of remote storage. */
+void require_local(const std::string &path);
 
 }  // namespace dali_l3::loader

@@ -7,7 +7,8 @@ namespace dali_l3::loader {
 
 PathTemplate::PathTemplate(const std::string &text) {
   const auto fail = [&](const std::string &problem) {
-    throw std::runtime_error("The companions' path \"" + text + "\" has " + problem + "; its fields are {dir}, {stem}, {name} and {relpath}");
+    throw std::runtime_error("The companions' path \"" + text + "\" has " + problem +
+                             "; its fields are {dir}, {stem}, {name} and {relpath}");
   };
   size_t at = 0;
   while (at <= text.size()) {

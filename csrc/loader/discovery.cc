@@ -72,7 +72,7 @@ Discovery discover(const std::string &root, const DiscoveryOptions &options) {
   for (const Item &folder : list(root)) {
     const std::string folder_path = root + "/" + folder.name;
     if (!is_folder(folder, folder_path)) continue;
-    if (!options.dir_filters.empty() && !matches(folder.name, options.dir_filters, options.case_sensitive_filter)) continue;
+    if (!matches(folder.name, options.dir_filters, options.case_sensitive_filter)) continue;
     const size_t before = found.files.size();
     for (const Item &item : list(folder_path)) {
       if (!matches(item.name, options.file_filters, options.case_sensitive_filter)) continue;

@@ -8,7 +8,7 @@ namespace dali_l3::loader {
 
 struct DiscoveryOptions {
   std::vector<std::string> file_filters;  ///< glob patterns for the files' names; one must match
-  std::vector<std::string> dir_filters;   ///< for the class folders' names; none: all match
+  std::vector<std::string> dir_filters;   ///< for the class folders' names; one must match
   bool case_sensitive_filter = false;
 };
 

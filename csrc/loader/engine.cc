@@ -15,41 +15,51 @@ constexpr int kMaxTries = 100;
 Engine::Engine(Catalogue catalogue, std::unique_ptr<SampleOrder> order, const EngineOptions &options,
                std::function<void(const std::string &)> warn)
     : catalogue_(std::move(catalogue)),
-      order_(std::move(order)),
       options_(options),
       warn_(std::move(warn)),
       reader_(options.reading, warn_),
       pool_(options.read_threads) {
-  statistics_.hit_ratio = order_->plan().hit_ratio();
-  statistics_.planned_bytes = static_cast<int64_t>(order_->plan().peak_bytes());
+  set_order(std::move(order));
   if (options.on_error != OnError::substitute) return;
+  require_local(options.substitute);
   Entry entry;
   entry.file.path = options.substitute;
   substitute_ = reader_.read("", entry, false);
 }
 
+void Engine::set_order(std::unique_ptr<SampleOrder> order) {
+  order_ = std::move(order);
+  start_at(0);
+  std::lock_guard lock(mutex_);
+  statistics_.hit_ratio = order_->plan().hit_ratio();
+  statistics_.planned_bytes = static_cast<int64_t>(order_->plan().peak_bytes());
+}
+
 void Engine::seek(int64_t batch) {
+  order_->seek(batch);
+  start_at(batch);
+}
+
+// Forgets all that has been scheduled and held.
+void Engine::start_at(int64_t batch) {
   scheduled_.clear();
   last_scheduled_.reset();
   held_.clear();
   current_bytes_ = next_bytes_ = 0;
-  order_->seek(batch);
   position_ = batch;
 }
 
 Engine::Batch Engine::next_batch() {
   while (int64_t(scheduled_.size()) <= options_.batches_ahead) schedule_batch();
-  const std::vector<Place> places = std::move(scheduled_.front());
-  scheduled_.pop_front();
-
   Batch batch;
   std::vector<BatchPart> parts;
-  for (const Place &place : places) {
+  for (const Place &place : scheduled_.front()) {
     if (parts.empty() || parts.back().epoch != place.plan.epoch) parts.push_back({.batch = position_, .epoch = place.plan.epoch});
     if (!place.load->sample) finish(*place.load, parts.back());
     if (!place.plan.padding) count(place, parts.back());
     batch.push_back(place.load->sample);
   }
+  scheduled_.pop_front();
   position_++;
 
   std::lock_guard lock(mutex_);
@@ -86,7 +96,7 @@ Engine::Place Engine::schedule(const PlannedSample &planned) {
 std::shared_ptr<Engine::Load> Engine::start_reading(uint32_t entry, bool keep) {
   auto load = std::make_shared<Load>();
   load->entry = entry;
-  load->reading = pool_.submit([this, entry, keep] { return reader_.read(catalogue_.root, catalogue_.entries[entry], keep); });
+  load->reading = pool_.submit([this, entry, keep] { return reader_.read(catalogue_.root, catalogue_.entries[entry], keep); }).share();
   return load;
 }
 
@@ -168,6 +178,7 @@ Statistics Engine::statistics() const {
   statistics.cache_bytes_peak = int64_t(reader_.cache().peak());
   statistics.other_bytes_used = int64_t(reader_.staging().used());
   statistics.other_bytes_peak = int64_t(reader_.staging().peak());
+  statistics.idle_bytes = int64_t(reader_.arena().idle());
   return statistics;
 }
 

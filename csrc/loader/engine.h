@@ -29,8 +29,8 @@ struct EngineOptions {
 
 /** Delivers the batches of a SampleOrder.
  *
- * Files that the plan keeps for the next epoch stay in memory until their turn comes again. One thread calls next_batch() and seek();
- * statistics() may be called from any.
+ * Files that the plan keeps for the next epoch stay in memory until their turn comes again. One thread calls next_batch(), seek() and
+ * set_order(); statistics() may be called from any.
  */
 class Engine {
  public:
@@ -42,14 +42,20 @@ class Engine {
   Engine(const Engine &) = delete;
   Engine &operator=(const Engine &) = delete;
 
-  /** The next batch, when its files are in memory. Throws what is wrong with a file, with its name, unless bad files are replaced. */
+  /** The next batch, when its files are in memory.
+   *
+   * @throws std::runtime_error, unless bad files are replaced: what is wrong with a file, with its name; so does every later call
+   */
   Batch next_batch();
 
-  /** Number of the batch that next_batch() delivers next, from 0: all that a checkpoint needs. */
+  /** Number of the batch that next_batch() delivers next, from 0: with the order, all that a checkpoint needs. */
   int64_t position() const { return position_; }
 
   /** Makes `batch` the next. What the plan expects in memory is read again when its turn comes. */
   void seek(int64_t batch);
+
+  /** Delivers the batches of another order from now on, beginning with the first. */
+  void set_order(std::unique_ptr<SampleOrder> order);
 
   const Catalogue &catalogue() const { return catalogue_; }
 
@@ -59,8 +65,8 @@ class Engine {
   // An entry that is in memory, or on its way there.
   struct Load {
     uint32_t entry;
-    std::future<std::shared_ptr<const Sample>> reading;  // until its sample is first needed
-    std::shared_ptr<const Sample> sample;
+    std::shared_future<std::shared_ptr<const Sample>> reading;  // gives an error as often as it is asked
+    std::shared_ptr<const Sample> sample;                       // null until it is first needed
   };
   // A place in a batch.
   struct Place {
@@ -69,6 +75,7 @@ class Engine {
     bool in_memory;  // when it was scheduled
   };
 
+  void start_at(int64_t batch);
   void schedule_batch();
   Place schedule(const PlannedSample &planned);
   std::shared_ptr<Load> start_reading(uint32_t entry, bool keep);
@@ -78,7 +85,7 @@ class Engine {
   void count(const Place &place, BatchPart &part);
 
   const Catalogue catalogue_;
-  const std::unique_ptr<SampleOrder> order_;
+  std::unique_ptr<SampleOrder> order_;
   const EngineOptions options_;
   const std::function<void(const std::string &)> warn_;
   SampleReader reader_;

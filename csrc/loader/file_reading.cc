@@ -12,7 +12,8 @@ FileReader::FileReader(ReadMode mode, std::function<void(const std::string &)> w
 FileBytes FileReader::read(const std::string &path, const Allocate &allocate) {
   OpenFile file(path, mode_ == ReadMode::direct);
   const uint64_t size = file.size();
-  if (size > kMaxFileSize) fail_file(path, "has " + std::to_string(size) + " bytes, more than the " + std::to_string(kMaxFileSize) + " allowed");
+  if (size > kMaxFileSize)
+    fail_file(path, "has " + std::to_string(size) + " bytes, more than the " + std::to_string(kMaxFileSize) + " allowed");
 
   std::shared_ptr<uint8_t> block = allocate(extents(size));
   if (!file.read(block.get(), size) || file.size() != size) fail_file(path, "changed its size while it was read");

@@ -16,13 +16,15 @@ namespace {
 // Not std::system_error, to whose message DALI adds the same words again for each time that it passes the error on.
 [[noreturn]] void fail_with_errno(const std::string &path) { fail_file(path, std::generic_category().message(errno)); }
 
+bool refuses_direct(int error) { return error == EINVAL || error == EOPNOTSUPP; }
+
 }  // namespace
 
 void fail_file(const std::string &path, const std::string &problem) { throw std::runtime_error(path + ": " + problem); }
 
 OpenFile::OpenFile(const std::string &path, bool direct) : path_(path), direct_(direct) {
   open(direct ? O_DIRECT : 0);
-  if (descriptor_ < 0 && errno == EINVAL && direct) {
+  if (descriptor_ < 0 && direct && refuses_direct(errno)) {
     direct_ = false;
     open(0);
   }
@@ -56,7 +58,7 @@ bool OpenFile::read(uint8_t *data, size_t size) {
     if (count >= 0) {
       if (start + size_t(count) <= done) return false;
       done = start + size_t(count);
-    } else if (errno == EINVAL && direct_) {
+    } else if (direct_ && refuses_direct(errno)) {
       direct_ = false;
       if (fcntl(descriptor_, F_SETFL, 0) != 0) fail_with_errno(path_);
     } else if (errno != EINTR) {

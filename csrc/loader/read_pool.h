@@ -16,7 +16,10 @@ namespace dali_l3::loader {
 /** Runs jobs on a fixed number of threads, in the order of their submission. */
 class ReadPool {
  public:
-  /** @throws std::invalid_argument if `threads` is below 1, std::system_error if the system refuses to start that many */
+  /** More than any disk can make use of. */
+  static constexpr int kMaxThreads = 1024;
+
+  /** @throws std::invalid_argument if `threads` is not from 1 to kMaxThreads, std::system_error if the system refuses to start that many */
   explicit ReadPool(int threads);
 
   /** Waits for the jobs that are running. Those that have not started never will: their futures throw std::future_error. */

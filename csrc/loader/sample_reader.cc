@@ -11,7 +11,8 @@
 namespace dali_l3::loader {
 namespace {
 
-// Bytes of memory that no sample uses any more and that stay resident for those to come: some batches.
+// Bytes of memory that no sample uses any more and that stay resident for those to come. With less than some batches, and less than the gaps
+// between files of different sizes, memory would be given back to the system and fetched anew for every batch.
 constexpr size_t kMaxIdle = size_t{256} << 20;
 
 void check_header_in_memory(const std::string &path, FileFormat format, std::span<const uint8_t> bytes) {
@@ -28,8 +29,9 @@ void check_header_in_memory(const std::string &path, FileFormat format, std::spa
 
 SampleReader::SampleReader(const SampleReaderOptions &options, std::function<void(const std::string &)> warn)
     : check_headers_(options.check_headers),
-      cache_(options.cache_bytes),
-      staging_(Arena::kUnlimited, kMaxIdle),
+      arena_(kMaxIdle),
+      cache_(arena_, options.cache_bytes),
+      staging_(arena_, Quota::kUnlimited),
       files_(options.mode, std::move(warn)) {}
 
 std::shared_ptr<const Sample> SampleReader::read(const std::string &root, const Entry &entry, bool keep) {

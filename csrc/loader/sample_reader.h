@@ -10,6 +10,7 @@
 #include "arena.h"
 #include "catalogue.h"
 #include "file_reading.h"
+#include "quota.h"
 
 namespace dali_l3::loader {
 
@@ -46,14 +47,17 @@ class SampleReader {
   std::shared_ptr<const Sample> read(const std::string &root, const Entry &entry, bool keep);
 
   /** Memory for what is kept, within cache_bytes. */
-  const Arena &cache() const { return cache_; }
+  const Quota &cache() const { return cache_; }
   /** Memory for all else: what is on its way to the pipeline, or in use there. */
-  const Arena &staging() const { return staging_; }
+  const Quota &staging() const { return staging_; }
+  /** Memory of both, and what nobody uses of it. */
+  const Arena &arena() const { return arena_; }
 
  private:
   const bool check_headers_;
-  Arena cache_;
-  Arena staging_;
+  Arena arena_;
+  Quota cache_;
+  Quota staging_;
   FileReader files_;
 };
 

@@ -1,6 +1,7 @@
 #include "statistics.h"
 
 #include <limits>
+#include <locale>
 #include <sstream>
 
 namespace dali_l3::loader {
@@ -59,6 +60,7 @@ void Statistics::add(const BatchPart &part) {
 
 std::string to_json(const Statistics &statistics) {
   std::ostringstream out;
+  out.imbue(std::locale::classic());
   out.precision(std::numeric_limits<double>::max_digits10);
   out << "{\"epochs\": ";
   write_all(out, statistics.epochs);
@@ -66,7 +68,8 @@ std::string to_json(const Statistics &statistics) {
   write_all(out, statistics.batches);
   out << ", \"hit_ratio\": " << statistics.hit_ratio << ", \"planned_bytes\": " << statistics.planned_bytes;
   out << ", \"cache_bytes_used\": " << statistics.cache_bytes_used << ", \"cache_bytes_peak\": " << statistics.cache_bytes_peak
-      << ", \"other_bytes_used\": " << statistics.other_bytes_used << ", \"other_bytes_peak\": " << statistics.other_bytes_peak << '}';
+      << ", \"other_bytes_used\": " << statistics.other_bytes_used << ", \"other_bytes_peak\": " << statistics.other_bytes_peak
+      << ", \"idle_bytes\": " << statistics.idle_bytes << '}';
   return out.str();
 }
 

@@ -38,11 +38,12 @@ struct Statistics {
   std::vector<BatchPart> epochs;  ///< from the first epoch delivered on; the last one is under way
   std::deque<BatchPart> batches;  ///< one for each batch, two or more where it crosses an epoch's border
   double hit_ratio = 0;           ///< the plan's; see EpochPlan
-  int64_t planned_bytes = 0;      ///< the most that the plan takes of cache_size
+  int64_t planned_bytes = 0;      ///< the most that the plan takes of cache_size in the first three epochs
   int64_t cache_bytes_used = 0;   ///< of cache_size: held for an epoch, or evicted and not yet released by the pipeline
   int64_t cache_bytes_peak = 0;
   int64_t other_bytes_used = 0;  ///< of files in memory beyond that: in the queue, or in use by the pipeline
   int64_t other_bytes_peak = 0;
+  int64_t idle_bytes = 0;  ///< of memory that is used no more and kept for files to come
 
   void add(const BatchPart &part);
 };

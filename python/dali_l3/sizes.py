@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 _UNITS = {"": 1, "B": 1} | {
     prefix + suffix: base**power
     for power, prefix in enumerate("KMGT", start=1)
     for suffix, base in (("", 1024), ("iB", 1024), ("B", 1000))
 }
+_LARGEST = 2**63 - 1  # which DALI's arguments can hold
 
 
 def parse_size(size: int | str) -> int:
     """Bytes in a size such as ``"60GiB"``, ``"1.5 GB"``, ``"512M"`` (binary, as of memory) or a plain number.
 
     Raises:
-        ValueError: It is none, or negative.
+        ValueError: It is none, negative, or does not fit 64 bits.
         TypeError: It is neither a string nor an integer.
     """
     if isinstance(size, str):
@@ -23,10 +25,11 @@ def parse_size(size: int | str) -> int:
         units = {unit.lower(): factor for unit, factor in _UNITS.items()}
         if not match or match[2].lower() not in units:
             raise ValueError(f"{size!r} is not a size: write a number of bytes, or one with a unit, such as '60GiB'")
-        number = float(match[1]) if "." in match[1] else int(match[1])  # a float would round large ones
-        return round(number * units[match[2].lower()])
+        size = round(Decimal(match[1]) * units[match[2].lower()])
     if isinstance(size, bool) or not isinstance(size, int):
         raise TypeError(f"a size is a number of bytes or a string such as '60GiB', not {type(size).__name__}")
     if size < 0:
         raise ValueError(f"a size cannot be negative: {size}")
+    if size > _LARGEST:
+        raise ValueError(f"a size cannot be larger than {_LARGEST} bytes: {size}")
     return size

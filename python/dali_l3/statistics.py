@@ -13,7 +13,7 @@ def reader_stats(pipeline: Any, name: str) -> dict[str, Any]:
     """What a reader of this package has done so far in a pipeline.
 
     Args:
-        pipeline: A `nvidia.dali.Pipeline`, built.
+        pipeline: A `nvidia.dali.Pipeline`, which is built if it has not been.
         name: The reader's ``name``.
 
     Returns:
@@ -23,23 +23,24 @@ def reader_stats(pipeline: Any, name: str) -> dict[str, Any]:
         for the next, after the last batch), ``wait_seconds`` (spent on waiting for files that were not in memory yet)
         and ``batch``, the number of its last batch. ``batches``: the same for each of the last 4096 batches; a batch
         that crosses an epoch's border has an item for either side. ``hit_ratio``: the part of a batch that comes from
-        memory from the second epoch on; ``planned_bytes``: the most memory that the plan takes. ``cache_bytes_used``
-        and ``cache_bytes_peak``: memory within ``cache_size``; ``other_bytes_used`` and ``other_bytes_peak``: of files
-        that are read ahead or in use by the pipeline.
+        memory from the second epoch on; ``planned_bytes``: the most memory that the plan takes of ``cache_size`` in the
+        first three epochs. ``cache_bytes_used`` and ``cache_bytes_peak``: memory within ``cache_size``;
+        ``other_bytes_used`` and ``other_bytes_peak``: of files that are read ahead or in use by the pipeline;
+        ``idle_bytes``: memory that is free and kept for files to come.
 
         Batches are counted when the pipeline takes them, which it does ahead of the program.
 
     Raises:
         ValueError: The pipeline has no reader of that name, or it is not one of this package.
+        RuntimeError: The pipeline cannot be built.
     """
     _plugin.load()
     library = ctypes.CDLL(str(_plugin.PLUGIN))
     library.dali_l3_reader_statistics.restype = ctypes.c_char_p
+    if name not in pipeline.reader_meta():
+        raise ValueError(f"the pipeline has no reader {name!r}")
     library.dali_l3_forget_reader()
-    try:
-        pipeline.reader_meta(name)
-    except RuntimeError as error:
-        raise ValueError(f"the pipeline has no reader {name!r}") from error
+    pipeline.reader_meta(name)
     text = library.dali_l3_reader_statistics()
     if text is None:
         raise ValueError(f"{name!r} is not a reader of dali_l3")

@@ -49,13 +49,23 @@ class Delivered:
 class Reading:
     """A pipeline that consists of a reader."""
 
-    def __init__(self, reader, *, batch_size=4, checkpoint=None, checkpointing=None, exec_dynamic=True, **arguments):
+    def __init__(
+        self,
+        reader,
+        *,
+        batch_size=4,
+        pipeline_seed=7,
+        checkpoint=None,
+        checkpointing=None,
+        exec_dynamic=True,
+        **arguments,
+    ):
         checkpointing = checkpoint is not None if checkpointing is None else checkpointing
         self.pipeline = Pipeline(
             batch_size=batch_size,
             num_threads=2,
             device_id=None,
-            seed=7,
+            seed=pipeline_seed,
             exec_dynamic=exec_dynamic,
             enable_checkpointing=checkpointing,
             checkpoint=checkpoint,

@@ -336,6 +336,22 @@ def test_memory_that_the_consumer_holds_comes_on_top_and_is_given_back(tmp_path,
     assert reading.statistics()["other_bytes_used"] <= ahead
 
 
+def test_memory_that_is_used_no_more_is_counted_and_used_again(tmp_path):
+    paths = write_dataset(tmp_path, {"png": 60}, size=9000)
+    reading = Reading(readers.liquid, batch_size=1, file_root=str(tmp_path), cache_size=memory_of(paths) // 2)
+    assert reading.statistics()["idle_bytes"] == 0
+    held = [reading.pipeline.run() for _ in range(40)]
+    before = reading.statistics()
+    while held:
+        held.pop()
+    after = reading.statistics()
+    assert after["idle_bytes"] >= before["idle_bytes"] + 20 * 4096
+    reading.batches(240)
+    kinds = ("cache_bytes_used", "other_bytes_used", "idle_bytes")
+    total = [sum(statistics[kind] for kind in kinds) for statistics in (after, reading.statistics())]
+    assert total[1] <= 1.3 * total[0]
+
+
 @pytest.mark.parametrize("reader", [readers.multi_format, readers.liquid])
 def test_outputs_outlive_the_pipeline(tmp_path, reader):
     """Files are handed on without being copied, and batches of one sample even out of the pipeline."""
@@ -548,7 +564,9 @@ def test_readers_in_one_pipeline(dataset):
         ({"read_order": "sorted"}, 'read_order is "sorted", but must be "random" or "sequential"'),
         ({"read_order": "sequential", "policy": "minio"}, 'read_order="sequential" needs policy="liquid"'),
         ({"read_order": "sequential", "policy": "none"}, 'read_order="sequential" needs policy="liquid"'),
-        ({"read_threads": 0}, "The number of reading threads is 0, but must be at least 1"),
+        ({"prefetch_queue_depth": -1}, "prefetch_queue_depth must not be negative"),
+        ({"read_threads": 0}, "The number of reading threads is 0, but must be from 1 to 1024"),
+        ({"read_threads": 10**9}, "The number of reading threads is 1000000000, but must be from 1 to 1024"),
         ({"on_error": "ignore"}, 'on_error is "ignore", but must be "raise", "skip" or "substitute"'),
         ({"on_error": "substitute"}, 'on_error="substitute" needs the argument substitute'),
         ({"substitute": "some.png"}, 'on_error="substitute" needs the argument substitute'),
@@ -577,6 +595,7 @@ def test_a_negative_cache_size_given_to_the_operator_itself(dataset):
     ("arguments", "warning"),
     [
         ({"initial_fill": 10}, "readers.liquid shuffles the whole shard: initial_fill has no effect"),
+        ({"shuffle_after_epoch_seed": 10}, "readers.liquid shuffles by seed: shuffle_after_epoch_seed has no effect"),
         ({"num_shards": 2}, "readers.liquid keeps its shard in all epochs, as with stick_to_shard=True"),
         ({"num_shards": 2, "stick_to_shard": True}, ""),
         ({"random_shuffle": True, "shuffle_after_epoch": True}, ""),
@@ -596,7 +615,8 @@ class TestStatistics:
     def test_before_the_first_batch(self, dataset):
         statistics = reading_of(dataset).statistics()
         assert statistics["epochs"] == statistics["batches"] == []
-        assert statistics["cache_bytes_used"] == statistics["other_bytes_used"] == 0
+        for kind in ("cache_bytes_used", "other_bytes_used", "idle_bytes"):
+            assert statistics[kind] == 0
 
     def test_epochs_are_the_sums_of_their_batches(self, dataset):
         reading = reading_of(dataset)
@@ -623,6 +643,14 @@ class TestStatistics:
     def test_an_unknown_name(self, dataset):
         with pytest.raises(ValueError, match="the pipeline has no reader 'other'"):
             dali_l3.reader_stats(reading_of(dataset).pipeline, "other")
+
+    @pytest.mark.parametrize("lazy_init", [False, True])
+    def test_a_pipeline_that_cannot_be_built(self, tmp_path, lazy_init):
+        pipeline = Pipeline(batch_size=1, num_threads=1, device_id=None)
+        with pipeline:
+            pipeline.set_outputs(*readers.liquid(name="reader", file_root=str(tmp_path), lazy_init=lazy_init))
+        with pytest.raises(RuntimeError, match=f"No files found in {tmp_path}"):
+            dali_l3.reader_stats(pipeline, "reader")
 
     def test_a_reader_of_dali(self, dataset):
         reading = Reading(file_reader, file_root=str(dataset[0].parent.parent))

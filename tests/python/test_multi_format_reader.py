@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import pytest
 from nvidia.dali import fn
@@ -74,6 +75,26 @@ def test_reader_meta_is_that_of_the_file_reader(dataset, shards, pad_last_batch,
     ours, theirs = (Reading(reader, **arguments).pipeline for reader in (multi_format, file_reader))
     assert ours.reader_meta("reader") == theirs.reader_meta("reader")
     assert ours.epoch_size("reader") == theirs.epoch_size("reader")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ignored"),
+    [
+        ({"shuffle_after_epoch_seed": 3}, "shuffle_after_epoch_seed"),
+        ({"shuffle_after_epoch_seed": 3, "shuffle_after_epoch": True}, None),
+        ({"random_shuffle": True, "initial_fill": 10}, None),
+        ({"mix": "dataset", "shuffle_after_epoch_seed": 3, "shuffle_after_epoch": True}, "shuffle_after_epoch_seed"),
+        ({"mix": "dataset", "random_shuffle": True, "initial_fill": 10}, "initial_fill"),
+    ],
+    ids=str,
+)
+def test_arguments_without_effect_are_warned_of(dataset, arguments, ignored, capfd):
+    Reading(multi_format, file_root=str(dataset), **arguments)
+    warned = capfd.readouterr().err
+    assert re.findall(r"(\w+) has no effect", warned) == ([ignored] if ignored else [])
+    if "mix" not in arguments:
+        Reading(file_reader, file_root=str(dataset), **arguments)
+        assert bool(capfd.readouterr().err) == bool(warned)
 
 
 # ---- Mixing ----

@@ -89,6 +89,37 @@ def test_a_checkpoint_moves_from_one_executor_to_the_other(dataset, reader):
     assert resumed.batches(14) == reading.batches(14)
 
 
+@every_reader
+@both_executors
+@pytest.mark.parametrize("lazy_init", [False, True])
+def test_a_reader_without_a_seed_resumes_in_the_order_that_it_had(dataset, reader, exec_dynamic, lazy_init):
+    function, arguments = READERS[reader]
+    arguments = arguments | {
+        "file_root": dataset,
+        "pipeline_seed": None,
+        "exec_dynamic": exec_dynamic,
+        "lazy_init": lazy_init,
+    }
+    first, another = (Reading(function, checkpointing=True, **arguments) for _ in range(2))
+    seeded = not reader.startswith("multi_format") or arguments.get("random_shuffle", False)
+    assert (first.batches(9) != another.batches(9)) == seeded
+    resumed = Reading(function, checkpoint=first.pipeline.checkpoint(), **arguments)
+    assert resumed.batches(14) == first.batches(14)
+    again = Reading(function, checkpoint=resumed.pipeline.checkpoint(), **arguments)
+    assert again.batches(14) == first.batches(14)
+    for figure in ("hit_ratio", "planned_bytes"):
+        assert again.statistics()[figure] == first.statistics()[figure]
+
+
+@pytest.mark.parametrize("function", [file_reader, readers.multi_format, readers.liquid])
+def test_the_seed_of_a_checkpoint_takes_the_place_of_another(dataset, function):
+    arguments = {"file_root": dataset, "random_shuffle": True, "initial_fill": 5}
+    first = Reading(function, checkpointing=True, seed=1, **arguments)
+    first.batches(9)
+    resumed = Reading(function, checkpoint=first.pipeline.checkpoint(), seed=2, **arguments)
+    assert resumed.batches(14) == first.batches(14)
+
+
 @pytest.mark.parametrize("reader", [name for name in READERS if "shuffle_after_epoch" not in name])
 def test_checkpointing_does_not_change_the_order(dataset, reader):
     """As with the file reader, except for its shuffle_after_epoch, which test_multi_format_reader.py has."""
@@ -149,24 +180,28 @@ def test_checkpoints_are_refused_by_readers_of_the_other_kind(dataset, exec_dyna
         )
 
 
-@pytest.mark.parametrize("position", [b"", b"x", b"-1", b"2 ", b"2x", b"99999999999999999999"])
-def test_a_damaged_checkpoint_is_refused(dataset, position):
-    reading = Reading(readers.multi_format, checkpointing=True, file_root=dataset)
+@pytest.mark.parametrize(
+    "state",
+    [b"", b" ", b"7", b"7 ", b" 2", b"7 x", b"x 2", b"7 -1", b"7 2 ", b"7 2x", b"7  2", b"7 2 2"]
+    + [b"99999999999999999999 2", b"7 99999999999999999999"],
+)
+def test_a_damaged_checkpoint_is_refused(dataset, state):
+    reading = Reading(readers.multi_format, checkpointing=True, file_root=dataset, seed=7)
     reading.batches(2)
     checkpoint = reading.pipeline.checkpoint()
-    field = b"\n\x06reader\x12\x012"  # name and state, each with its length
+    name, good = b"\n\x06reader\x12", b"7 2"  # followed by the state: its length, the seed and the position
+    field = name + bytes([len(good)]) + good
     assert checkpoint.count(field) == 1
     size = checkpoint[checkpoint.index(field) - 1]
     damaged = checkpoint.replace(
-        bytes([size]) + field,
-        bytes([size - 1 + len(position)]) + field[:-2] + bytes([len(position)]) + position,
+        bytes([size]) + field, bytes([size - len(good) + len(state)]) + name + bytes([len(state)]) + state
     )
     with pytest.raises(ValueError, match="This is not the checkpoint of a reader of dali_l3"):
         Reading(readers.multi_format, checkpoint=damaged, file_root=dataset)
 
 
 def test_resuming_after_many_epochs(dataset):
-    """A checkpoint holds nothing but a number: Liquid's epochs, each drawn from the one before, are planned anew."""
+    """A checkpoint holds nothing but numbers: Liquid's epochs, each drawn from the one before, are planned anew."""
     arguments = {"file_root": dataset, "cache_size": 40000, "batch_size": 23}
     reading = Reading(readers.liquid, checkpointing=True, **arguments)
     reading.batches(2000)

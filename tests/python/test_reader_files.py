@@ -99,6 +99,8 @@ FILTERS = {
     "no folders": {"dir_filters": ["none"]},
     "folders with case": {"dir_filters": ["A", "b*"], "case_sensitive_filter": True},
     "hidden folders": {"dir_filters": [".*"]},
+    "no filters for files": {"file_filters": []},
+    "no filters for folders": {"dir_filters": []},
 }
 
 
@@ -237,6 +239,15 @@ def test_the_files_of_the_argument_are_those_of_the_file_reader(root, absolute, 
     assert [sample.label for sample in samples] == labels.get("labels", [0, 1, 2])
 
 
+def test_an_empty_root_is_the_current_folder_where_files_are_listed(root, monkeypatch):
+    monkeypatch.chdir(root)
+    Path("list.txt").write_text("b/2.png 5\n")
+    for source in ({"files": ["b/2.png", "a/1.png"]}, {"file_list": "list.txt"}):
+        samples = outcome(readers.multi_format, file_root="", **source)
+        assert samples
+        assert samples == outcome(file_reader, file_root="", **source)
+
+
 @both_readers
 def test_bad_lines_are_named_with_their_numbers(root, tmp_path, reader):
     file_list = tmp_path / "list.txt"
@@ -256,6 +267,9 @@ def test_bad_lines_are_named_with_their_numbers(root, tmp_path, reader):
     ("arguments", "message"),
     [
         ({}, "One of the arguments file_root, file_list and files is needed"),
+        ({"file_root": ""}, "The argument file_root is empty"),
+        ({"file_list": ""}, "The argument file_list is empty"),
+        ({"files": []}, "The argument files is an empty list"),
         ({"file_list": "list.txt", "files": ["1.png"]}, "The arguments file_list and files exclude each other"),
         ({"file_root": ".", "labels": [1]}, "The argument labels needs the argument files"),
         ({"files": ["1.png", "2.png"], "labels": [1]}, "There are 1 labels for 2 files"),
@@ -265,6 +279,45 @@ def test_bad_lines_are_named_with_their_numbers(root, tmp_path, reader):
 def test_arguments_that_make_no_sense(reader, arguments, message):
     with pytest.raises(RuntimeError, match=message):
         Reading(reader, **arguments)
+
+
+@both_readers
+@pytest.mark.parametrize("filters", ["file_filters", "dir_filters"])
+@pytest.mark.parametrize("where", ["file_root", "file_list", "files"])
+def test_empty_lists_of_filters_are_refused_wherever_the_files_are_from(root, tmp_path, reader, filters, where):
+    file_list = tmp_path / "list.txt"
+    file_list.write_text("a/1.png 1\n")
+    arguments = {"file_root": root, filters: []}
+    arguments |= {"file_root": {}, "file_list": {"file_list": str(file_list)}, "files": {"files": ["a/1.png"]}}[where]
+    with pytest.raises(RuntimeError, match=f"The argument {filters} is an empty list"):
+        Reading(reader, **arguments)
+    assert outcome(file_reader, **arguments) is None
+
+
+@both_readers
+@pytest.mark.parametrize("uri", ["s3://bucket/a/1.png", "gs://bucket/1.png", "file:///a/1.png", "s3://{dir}/{name}"])
+@pytest.mark.parametrize("where", ["file_root", "file_list", "in a list", "files", "companions", "substitute"])
+def test_remote_paths_are_refused(root, tmp_path, reader, where, uri):
+    file_list = tmp_path / "list.txt"
+    file_list.write_text(f"a/1.png 1\n{uri} 2\n")
+    arguments = {"file_root": root} | {
+        "file_root": {"file_root": uri},
+        "file_list": {"file_list": uri},
+        "in a list": {"file_list": str(file_list)},
+        "files": {"files": ["a/1.png", uri]},
+        "companions": {"companions": [uri]},
+        "substitute": {"on_error": "substitute", "substitute": uri},
+    }[where]
+    message = re.escape(f"{uri} is remote: only files in local or mounted file systems can be read")
+    with pytest.raises(RuntimeError, match=message):
+        Reading(reader, **arguments)
+
+
+@both_readers
+def test_paths_that_only_look_like_remote_ones(tmp_path, reader):
+    root = grow(tmp_path, ["a/s3:/1.png", "://2.png"])
+    files = ["a/s3://1.png", "://2.png", f"{tmp_path}/a/s3://1.png"]
+    assert listed(reader, file_root=root, files=files, labels=[0, 1, 2]) == sorted(zip(files, range(3), strict=True))
 
 
 # ---- Companions ----

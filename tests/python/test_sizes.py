@@ -43,7 +43,13 @@ def test_sizes(text, size):
 @given(st.integers(0, 2**63 - 1))
 def test_whole_numbers_are_exact(size):
     assert parse_size(size) == parse_size(str(size)) == parse_size(f"{size}B") == size
-    assert parse_size(f"{size}KiB") == size * 1024
+    assert parse_size(f"{size >> 10}KiB") == size >> 10 << 10
+
+
+@pytest.mark.parametrize("size", [2**63, "9223372036854775808", "8388608 TiB", "9" * 100, f"{'9' * 400}.5TB"])
+def test_sizes_beyond_64_bits(size):
+    with pytest.raises(ValueError, match="a size cannot be larger than 9223372036854775807 bytes"):
+        parse_size(size)
 
 
 @pytest.mark.parametrize(

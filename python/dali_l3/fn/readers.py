@@ -20,7 +20,7 @@ def multi_format(**arguments):
         on_error: What to do about files that are missing, empty, unreadable or of no known image format: ``"raise"``,
             ``"skip"`` (a good sample of the same format takes their place) or ``"substitute"`` (the file `substitute`
             does, with the label of the bad one).
-        substitute: Path of a file, for ``on_error="substitute"``, which `companions` rule out.
+        substitute: Path of a file, for ``on_error="substitute"``. It has no companions, so `companions` rule it out.
         check_headers: Whether L3, PNG and JPEG files with cut-off headers are bad too.
         strict: Whether what `fn.readers.file` silently passes over (hidden folders, class folders without files,
             dangling links, files listed twice) is an error.
@@ -60,7 +60,8 @@ def liquid(*, cache_size: int | str = 0, **arguments):
         list[DataNode]: As `multi_format`.
 
     Raises:
-        ValueError: When `cache_size` is no size; else, as RuntimeError, as `multi_format`.
+        ValueError, TypeError: When `cache_size` is no size.
+        RuntimeError, ValueError: As `multi_format`.
     """
     _plugin.load()
     from nvidia.dali import fn

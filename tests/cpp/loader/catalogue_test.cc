@@ -167,11 +167,24 @@ TEST(arguments_that_exclude_each_other_are_refused) {
   dataset.options.labels.reset();
   dataset.options.file_filters.clear();
   CHECK(contains(dataset.error(), "file_filters"));
+  dataset.options.file_filters = {"*"};
+  dataset.options.dir_filters.clear();
+  CHECK(contains(dataset.error(), "dir_filters"));
   dataset.options.file_root.reset();
   CHECK(contains(dataset.error(), "file_root"));
   dataset.options.files = {"x"};
   dataset.options.file_list = "y";
   CHECK(contains(dataset.error(), "exclude"));
+}
+
+TEST(remote_paths_are_refused) {
+  for (const char *path : {"s3://bucket/a.png", "gs://b", "file:///a.png", "x+1-2.3://", "S3://"}) {
+    const testing::Context context("%s", path);
+    Dataset dataset;
+    dataset.options.files = {"a.png", path};
+    CHECK(contains(dataset.error(), path + " is remote"s));
+  }
+  for (const char *path : {"", "a.png", "://a", "/s3://a", "a/s3://b", "s3:/a", "s 3://a"}) require_local(path);
 }
 
 TEST(bad_files_are_named_or_left_out) {

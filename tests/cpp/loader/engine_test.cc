@@ -56,19 +56,22 @@ class Dataset {
 // An engine with Liquid's plan, and the warnings it gave.
 struct Reading {
   Reading(const Dataset &dataset, int batch_size, uint64_t cache_samples, EngineOptions options = {}) {
-    const ShardOptions shards{.stick_to_shard = true, .batch_size = batch_size};
-    std::vector<FileFormat> formats;
-    for (const Entry &entry : dataset.catalogue().entries) formats.push_back(entry.format);
-    auto groups = format_groups(formats, shards, true);
-    const std::vector<uint64_t> bytes(formats.size(), kMemory);
-    LiquidPlanOptions liquid{.shards = shards, .cache_bytes = cache_samples * kMemory, .seed = 5};
-    auto plan = std::make_unique<LiquidPlan>(liquid, std::move(groups), bytes);
-    options.reading.cache_bytes = liquid.cache_bytes;
-    auto order = std::make_unique<SampleOrder>(shards, formats.size(), std::move(plan));
-    engine = std::make_unique<Engine>(dataset.catalogue(), std::move(order), options, [this](const std::string &warning) {
+    options.reading.cache_bytes = cache_samples * kMemory;
+    auto first_order = order(dataset, batch_size, cache_samples, 5);
+    engine = std::make_unique<Engine>(dataset.catalogue(), std::move(first_order), options, [this](const std::string &warning) {
       std::lock_guard lock(mutex);
       warnings.push_back(warning);
     });
+  }
+
+  static std::unique_ptr<SampleOrder> order(const Dataset &dataset, int batch_size, uint64_t cache_samples, uint64_t seed) {
+    const ShardOptions shards{.stick_to_shard = true, .batch_size = batch_size};
+    std::vector<FileFormat> formats;
+    for (const Entry &entry : dataset.catalogue().entries) formats.push_back(entry.format);
+    const std::vector<uint64_t> bytes(formats.size(), kMemory);
+    const LiquidPlanOptions liquid{.shards = shards, .cache_bytes = cache_samples * kMemory, .seed = seed};
+    auto plan = std::make_unique<LiquidPlan>(liquid, format_groups(formats, shards, true), bytes);
+    return std::make_unique<SampleOrder>(shards, formats.size(), std::move(plan));
   }
 
   std::vector<int> labels(int batches) {
@@ -154,6 +157,22 @@ TEST(seeking_gives_the_same_batches) {
   }
 }
 
+TEST(another_order_takes_the_place_of_the_first) {
+  const Dataset dataset(23);
+  Reading reading(dataset, 5, 7), other(dataset, 5, 7);
+  const std::vector<int> first = reading.labels(8);
+  other.labels(3);
+  other.engine->set_order(Reading::order(dataset, 5, 7, 6));
+  CHECK_EQUAL(other.engine->position(), 0);
+  CHECK(other.labels(8) != first);
+  other.engine->set_order(Reading::order(dataset, 5, 7, 5));
+  CHECK(other.labels(8) == first);
+  CHECK_EQUAL(other.engine->statistics().hit_ratio, reading.engine->statistics().hit_ratio);
+  other.engine->set_order(Reading::order(dataset, 5, 23, 5));
+  CHECK_EQUAL(other.engine->statistics().hit_ratio, 1.0);
+  CHECK_EQUAL(other.engine->statistics().planned_bytes, int64_t(23 * kMemory));
+}
+
 TEST(memory_is_bounded_while_the_consumer_holds_batches) {
   const Dataset dataset(60);
   Reading reading(dataset, 5, 20, {.batches_ahead = 2});
@@ -179,6 +198,28 @@ TEST(a_bad_file_is_named) {
     message = error.what();
   }
   CHECK(message.find(dataset.path(7)) != std::string::npos);
+}
+
+TEST(an_error_is_repeated_and_skips_nothing) {
+  const Dataset dataset(12);
+  fs::remove(dataset.path(7));
+  Reading reading(dataset, 3, 12);
+  std::string first;
+  int64_t position = -1;
+  for (int i = 0; i < 8; i++) {
+    try {
+      reading.engine->next_batch();
+    } catch (const std::runtime_error &error) {
+      if (first.empty()) {
+        first = error.what();
+        position = reading.engine->position();
+      }
+      CHECK_EQUAL(std::string(error.what()), first);
+    }
+  }
+  CHECK(first.find(dataset.path(7)) == 0);
+  CHECK_EQUAL(reading.engine->position(), position);
+  CHECK(position < 4);
 }
 
 TEST(skip_puts_a_sample_of_the_format_in_the_place_of_a_bad_one) {

@@ -35,8 +35,8 @@ namespace {
 
 // What the system is made to do, and what it was asked for. The test program's own open, pread and posix_fadvise, below, see to that.
 struct System {
-  bool refuses_direct_open = false;
-  bool refuses_direct_reads = false;
+  int direct_open_error = 0;  // errno of opening for direct reads
+  int direct_read_error = 0;
   size_t longest_read = SSIZE_MAX;
   int interruptions = 0;  // of the next reads
   int read_error = 0;     // errno of all reads
@@ -66,7 +66,7 @@ extern "C" int open(const char *path, int flags, ...) {
   va_start(arguments, flags);
   const mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
   va_end(arguments);
-  if (simulated && simulated->refuses_direct_open && (flags & O_DIRECT)) return fail_with(EINVAL);
+  if (simulated && simulated->direct_open_error && (flags & O_DIRECT)) return fail_with(simulated->direct_open_error);
   return int(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
 }
 
@@ -81,7 +81,8 @@ extern "C" ssize_t pread(int descriptor, void *data, size_t size, off_t offset) 
       simulated->interruptions--;
       return fail_with(EINTR);
     }
-    if (direct && (simulated->refuses_direct_reads || size_t(offset) % kExtent || size % kExtent)) return fail_with(EINVAL);
+    if (direct && simulated->direct_read_error) return fail_with(simulated->direct_read_error);
+    if (direct && (size_t(offset) % kExtent || size % kExtent)) return fail_with(EINVAL);
     (direct ? simulated->direct_reads : simulated->buffered_reads)++;
     simulated->before_read(offset, size);
   }
@@ -147,7 +148,7 @@ struct Reader {
   }
 
   std::vector<std::string> warnings;
-  Arena arena{Arena::kUnlimited};
+  Arena arena{0};
   FileReader files;
 };
 
@@ -177,7 +178,7 @@ TEST(whole_files) {
 
 TEST(memory_is_asked_for_once_and_not_exceeded) {
   const Folder folder;
-  Arena arena(Arena::kUnlimited);
+  Arena arena(0);
   for (ReadMode mode : kModes) {
     FileReader reader(mode, [](const std::string &) {});
     for (size_t size : kSizes) {
@@ -218,11 +219,10 @@ TEST(file_systems_that_refuse_direct_reads) {
   const Folder folder;
   const Bytes bytes = random_bytes(10'000);
   const std::string first = folder.add("first", bytes), second = folder.add("second", bytes);
-  for (const bool at_open : {true, false}) {
-    const testing::Context context("refused %s", at_open ? "when a file is opened" : "when it is read");
+  for (const auto &[at_open, error] : {std::pair{true, EINVAL}, {true, EOPNOTSUPP}, {false, EINVAL}, {false, EOPNOTSUPP}}) {
+    const testing::Context context("refused %s, error %d", at_open ? "when a file is opened" : "when it is read", error);
     Simulation system;
-    system.refuses_direct_open = at_open;
-    system.refuses_direct_reads = !at_open;
+    (at_open ? system.direct_open_error : system.direct_read_error) = error;
     Reader reader(ReadMode::direct);
     for (const std::string &path : {first, second, first}) CHECK(equal(reader.read(path), bytes));
     CHECK_EQUAL(system.direct_reads, 0);
@@ -274,7 +274,7 @@ TEST(what_is_wrong_is_said) {
     check(folder.path("fifo"), "is not a regular file");  // without waiting for someone to write to it
     check("/dev/null", "is not a regular file");
     check(folder.path("empty"), "is empty");
-    CHECK_EQUAL(reader.arena.peak(), 0u);
+    CHECK_EQUAL(reader.arena.reserved(), 0u);
     CHECK(reader.warnings.empty());
   }
 }
@@ -306,7 +306,7 @@ TEST(files_too_large_take_no_memory) {
   fs::resize_file(path, FileReader::kMaxFileSize + 1);
   Reader reader(ReadMode::buffered);
   CHECK_EQUAL(reader.failure(path), path + ": has 4294967297 bytes, more than the 4294967296 allowed");
-  CHECK_EQUAL(reader.arena.peak(), 0u);
+  CHECK_EQUAL(reader.arena.reserved(), 0u);
 }
 
 TEST(files_that_change_their_size) {
@@ -355,9 +355,9 @@ TEST(many_threads) {
   for (size_t i = 0; i < contents.size(); i++) folder.add(std::to_string(i), contents[i]);
   for (const bool refuse : {false, true}) {
     Simulation system;
-    system.refuses_direct_open = refuse;
+    system.direct_open_error = refuse ? EINVAL : 0;
     std::atomic<int> wrong{0}, warnings{0};
-    Arena arena(Arena::kUnlimited, size_t{4} << 20);
+    Arena arena(size_t{4} << 20);
     FileReader reader(ReadMode::direct, [&](const std::string &) { warnings++; });
     {
       std::vector<std::jthread> threads;

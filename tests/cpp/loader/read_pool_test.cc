@@ -170,7 +170,7 @@ TEST(the_end_stops_all_threads_at_once) {
 TEST(a_pool_that_never_worked) { ReadPool pool(8); }
 
 TEST(numbers_of_threads) {
-  for (int threads : {0, -1}) {
+  for (int threads : {0, -1, ReadPool::kMaxThreads + 1}) {
     bool refused = false;
     try {
       ReadPool pool(threads);
