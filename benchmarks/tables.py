@@ -17,6 +17,7 @@ from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
 MARKED = re.compile(r"(?<=<!-- table: )([\w-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
+NAMES = ("codec", "dali_decode", "liquid", "profiler")  # of the files of results
 Row = list[str]
 
 
@@ -100,6 +101,67 @@ def dali_decode() -> str:
     return markdown(["", "MB / file", "images/s", "times PNG", "CPU ms / image"], rows())
 
 
+def liquid() -> str:
+    def rows() -> Iterator[Row]:
+        for rate, systems in load("liquid")["rates"].items():
+            yield [f"**{rate}**", *[""] * 7]
+            for name, figures in systems.items():
+                yield [
+                    name,
+                    f"{figures['images_per_s']:.0f}",
+                    f"{figures['times_dali']:.2f}",
+                    f"{figures['of_possible']:.2f}" if "of_possible" in figures else "",
+                    f"{figures['cpu_ms_per_image']:.1f}",
+                    f"{figures['disk_share']:.3f}",
+                    f"{figures['batch_ms_p50']:.0f} / {figures['batch_ms_p95']:.0f}",
+                    f"{figures['batch_variation']:.2f}",
+                ]
+
+    header = [
+        "images/s",
+        "times DALI",
+        "of possible",
+        "CPU ms / image",
+        "from disk",
+        "batch ms, p50 / p95",
+        "variation",
+    ]
+    return markdown(["", *header], rows())
+
+
+def liquid_datasets() -> str:
+    rows = (
+        [name, f"{figures['bytes_per_image'] / 1e6:.2f}", f"{figures['decode_images_per_s']:.0f}"]
+        for name, figures in load("liquid")["datasets"].items()
+    )
+    return markdown(["", "MB / file", "decoded images/s"], rows)
+
+
+def liquid_readers() -> str:
+    readers = load("liquid")["reader_alone"]
+    rows = (
+        [name, *(f"{speeds[name]['images_per_s']:.0f}" for speeds in readers.values())]
+        for name in next(iter(readers.values()))
+    )
+    return markdown(["files/s", *readers], rows)
+
+
+def profiler() -> str:
+    rates = load("profiler")["rates"]
+    names = dict.fromkeys(name for figures in rates.values() for name in figures["mixes"])
+
+    def cell(mix: dict[str, Any] | None) -> str:
+        if mix is None:
+            return ""
+        return f"{mix['predicted']:.0f} / {mix['measured']:.0f} ({mix['predicted'] / mix['measured'] - 1:+.0%})"
+
+    rows = [[name, *(cell(figures["mixes"].get(name)) for figures in rates.values())] for name in names]
+    for label, key in (("recommended", "recommended"), ("of PNG and BMP", "recommended_png_bmp")):
+        rows.append([f"**{label}**", *(figures[key] for figures in rates.values())])
+    rows.append(["**searched**", *(figures["searched"] for figures in rates.values())])
+    return markdown(["predicted / measured", *rates], rows)
+
+
 def targets() -> str:
     rows = (
         [
@@ -108,7 +170,7 @@ def targets() -> str:
             f"{'≤' if target['at_most'] else '≥'} {target['limit']:g}",
             "met" if target["met"] else "**missed**",
         ]
-        for name in ("codec", "dali_decode")
+        for name in NAMES
         for target in load(name)["targets"]
     )
     return markdown(["", "measured", "wanted", ""], rows)
@@ -131,7 +193,7 @@ def machines() -> str:
             f"Meanwhile other processes took {others:.0%} of the CPUs.\n"
         )
 
-    return "".join(line(name) for name in ("codec", "dali_decode"))
+    return "".join(line(name) for name in NAMES)
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -141,6 +203,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "l3": codec_l3,
     "sets": sets,
     "dali": dali_decode,
+    "liquid": liquid,
+    "liquid-datasets": liquid_datasets,
+    "liquid-readers": liquid_readers,
+    "profiler": profiler,
     "targets": targets,
     "machines": machines,
 }

@@ -56,7 +56,7 @@ def main() -> None:
         if outcome.status == "failed":
             raise SystemExit(f"{outcome.source}: {outcome.reason}")
     written = applying.measure_dataset(found, arguments.target)
-    print(f"predicted {written.predicted:.0f} images/s, measured {written.measured.median:.0f}")
+    print(f"predicted {written.predicted:.0f} images/s, measured {written.measured.mean:.0f}")
 
     @pipeline_def(batch_size=16, num_threads=default_workers(), device_id=None)
     def training_pipeline():

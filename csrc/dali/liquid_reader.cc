@@ -98,15 +98,16 @@ DALI_REGISTER_OPERATOR(readers__Liquid, dali_l3::LiquidReader, CPU);
 DALI_SCHEMA(readers__Liquid)
     .DocStr(R"code(Reads files and their labels so that every batch takes the same part from memory and from disk.
 
-After Liquid (Baek et al., APSys 2023). The reader holds part of the shard in memory of its own, of `cache_size` bytes, and reads the rest past
-the page cache. Each epoch delivers every sample once, in an order drawn anew. Of the samples of a batch, a constant part, the hit ratio, stays
-in memory for the next epoch, chosen at random; the others are evicted. Every batch holds the formats in the proportions that they have in the
-shard, all at the same hit ratio, the largest that fits. The first epoch comes from disk, without waiting for the memory to fill.
+After Liquid (Baek et al., APSys 2023). The reader holds part of the shard in memory of its own, of `cache_size` bytes, and reads the rest
+past the page cache. Each epoch delivers every sample once, in an order drawn anew. Of the samples of a batch, a constant part, the hit
+ratio, stays in memory for the next epoch, chosen at random; the others are evicted. Every batch holds the formats in the proportions that
+they have in the shard, all at the same hit ratio, the largest that fits. The first epoch comes from disk, without waiting for the memory
+to fill.
 
 It takes the arguments of ``readers.multi_format``, except that it always shuffles the whole shard for every epoch, and keeps its shard.
 
-The outputs are the image files, the files of the `companions`, if any, and the labels. They are handed to the pipeline without being copied;
-the memory of what the pipeline holds, and of what is read ahead, comes on top of `cache_size`.)code")
+The outputs are the image files, the files of the `companions`, if any, and the labels. They are handed to the pipeline without being
+copied; the memory of what the pipeline holds, and of what is read ahead, comes on top of `cache_size`.)code")
     .NumInput(0)
     .NumOutput(2)
     .AdditionalOutputsFn(dali_l3::CompanionOutputs)
@@ -114,12 +115,12 @@ the memory of what the pipeline holds, and of what is read ahead, comes on top o
     .AddOptionalArg("policy", R"code(What is kept:
 
 * ``"liquid"``: a part of every batch, for the next epoch.
-* ``"minio"``: a fixed random part of the shard, for good, as MinIO does in CoorDL (Mohan et al., VLDB 2021); how much of a batch it makes up
-  varies.
+* ``"minio"``: a fixed random part of the shard, for good, as MinIO does in CoorDL (Mohan et al., VLDB 2021); how much of a batch it makes
+  up varies.
 * ``"none"``: nothing.)code",
                     "liquid")
-    .AddOptionalArg("read_order", R"code(Order of reading from disk: ``"random"``, or ``"sequential"`` for disks on which seeking is slow, at
-the price of a worse shuffle.)code",
+    .AddOptionalArg("read_order", R"code(Order of reading from disk: ``"random"``, or ``"sequential"`` for disks on which seeking is slow,
+at the price of a worse shuffle.)code",
                     "random")
     .AddOptionalArg("random_shuffle", R"code(Always True; see ``readers.multi_format`` for a reader that does not shuffle.)code", true)
     .AddOptionalArg("use_o_direct", R"code(Whether files are read past the page cache, where the file system allows it.)code", true)

@@ -162,7 +162,7 @@ void require_local(const std::string &path) {
   const size_t end = path.find("://");  // of the scheme
   const auto in_scheme = [](unsigned char c) { return std::isalnum(c) || c == '+' || c == '-' || c == '.'; };
   if (end == std::string::npos || end == 0 || !std::all_of(path.begin(), path.begin() + end, in_scheme)) return;
-  throw std::runtime_error(path + " is remote: only files in local or mounted file systems can be read");
+  throw std::runtime_error(path + " is a URI: only paths of files in local or mounted file systems can be read");
 }
 
 Catalogue list_dataset(const CatalogueOptions &options) {

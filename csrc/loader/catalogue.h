@@ -61,7 +61,7 @@ struct Catalogue {
  *
  * With OnError::skip and OnError::substitute entries with bad files or missing companions are left out.
  *
- * @throws std::runtime_error if the options contradict each other, there are no files, a path is remote, or files are bad, either any with
+ * @throws std::runtime_error if the options contradict each other, there are no files, a path is a URI, or files are bad, either any with
  * OnError::raise or all: it names the first of them
  */
 Catalogue list_dataset(const CatalogueOptions &options);
@@ -69,7 +69,7 @@ Catalogue list_dataset(const CatalogueOptions &options);
 /** `path` relative to `root`; absolute paths stay as they are. */
 std::string full_path(const std::string &root, const std::string &path);
 
-/** Throws std::runtime_error for a URI such as s3://bucket/a.png, which fn.readers.file takes for a path of remote storage. */
+/** Throws std::runtime_error for a URI such as s3://bucket/a.png or file:///a.png, which fn.readers.file can read. */
 void require_local(const std::string &path);
 
 }  // namespace dali_l3::loader

@@ -11,8 +11,8 @@
 namespace dali_l3::loader {
 namespace {
 
-// Bytes of memory that no sample uses any more and that stay resident for those to come. With less than some batches, and less than the gaps
-// between files of different sizes, memory would be given back to the system and fetched anew for every batch.
+// Bytes of memory that no sample uses any more and that stay resident for those to come. With less than some batches and the gaps between
+// files of different sizes, memory would be given back to the system and fetched anew for every batch.
 constexpr size_t kMaxIdle = size_t{256} << 20;
 
 void check_header_in_memory(const std::string &path, FileFormat format, std::span<const uint8_t> bytes) {

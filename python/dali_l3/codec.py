@@ -34,8 +34,9 @@ class ImageInfo:
         has_checksums: Whether every tile carries a checksum that decoding can verify.
         prototype: Whether this is a file of the published prototype (``LLL.``).
         metadata_size: Size of the metadata area in bytes.
-        payload_size: Size of all tiles' streams in bytes.
-        file_size: Size that the whole file must have, in bytes.
+        payload_size: Size of all tiles' streams in bytes; 0 for files of the published prototype, whose header is
+            silent about it.
+        file_size: Size that the whole file must have, in bytes; for files of the prototype without the tiles' streams.
     """
 
     width: int
@@ -75,7 +76,7 @@ def encode(
 
     Raises:
         TypeError: Another dtype, metadata that is not bytes by name, or an argument of another type.
-        L3Error: Another shape, beyond the format's limits, or an unknown profile or effort.
+        L3Error: Another shape, beyond the format's limits (for metadata too), or an unknown profile or effort.
     """
     array = np.asarray(array)
     _check_image(array)
@@ -111,6 +112,7 @@ def decode(
     Raises:
         L3Error: The bytes are not a sound L3 file, or `roi` is not inside the image.
         TypeError: `data` is not bytes-like, `out` has another dtype, or an argument is of another type.
+        BufferError: `data` has gaps.
         ValueError: `out` has another shape, is read-only or not contiguous within a row; or `roi` is not of four.
     """
     if out is not None and not isinstance(out, np.ndarray):
@@ -214,5 +216,12 @@ def _entries(metadata: Mapping[str, Buffer] | None) -> list[tuple[bytes, bytes]]
             view = memoryview(value)
         except TypeError:
             raise _type_error(f"metadata[{reprlib.repr(key)}]", value, "bytes-like") from None
-        entries.append((key.encode(), bytes(view)))
+        entries.append((_utf8(key), bytes(view)))
     return entries
+
+
+def _utf8(key: str) -> bytes:
+    try:
+        return key.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, as in names of files that are not UTF-8
+        raise L3Error(f"the metadata's key {key!r} cannot be written as UTF-8", "argument") from None

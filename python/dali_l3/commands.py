@@ -211,7 +211,7 @@ def verify(
             work.outcomes += tree.outcomes
         else:
             work.tasks.append(Task(path))
-    if not work.tasks:
+    if not work.tasks and all(outcome.status != "failed" for outcome in work.outcomes):
         raise PlanError(f"no L3 files in {', '.join(paths)}")
     _finish(work, run_plan(work, verify_file, workers), "verified", report)
 

@@ -18,8 +18,8 @@ JPEG = FormatCosts("jpeg@95", 0.7e6, 0.7e6, 1 / 420, 1 / 130, 0.3e-3, 14e-3)
 CONDITIONS = Conditions(images=2000, cache_size=10**9, cpus=2)
 
 
-def throughput(median):
-    return Throughput(median, 0.98 * median, 1.02 * median)
+def throughput(mean):
+    return Throughput(mean, 0.98 * mean, 1.02 * mean)
 
 
 def stage(name, speed, batches=40):

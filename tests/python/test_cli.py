@@ -230,6 +230,14 @@ def test_verify_names_damaged_and_missing_files(run, tmp_path):
     assert "1 verified, 2 failed" in err
 
 
+def test_verify_names_what_is_missing_where_nothing_else_is_left(run, tmp_path):
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "a.l3").symlink_to("gone.l3")
+    code, _, err = run("verify", tmp_path / "set")
+    assert code == 1
+    assert f"failed: {tmp_path}/set/a.l3: dangling symbolic link" in err
+
+
 def test_info(run, tmp_path):
     path = tmp_path / "a.l3"
     path.write_bytes(dali_l3.encode(noise((20, 100, 3), np.uint16), profile="raw", metadata={"icc": b"12345"}))

@@ -161,10 +161,11 @@ class TestMetadata:
         data = dali_l3.encode(np.zeros((4, 4), np.uint8), metadata=values)
         assert dali_l3.read_metadata(data) == {"a": b"abc", "b": b"df", "c": b"\0\0\1\0\2\0"}
 
-    @pytest.mark.parametrize("key", ["", "k" * 256])
-    def test_key_sizes_outside_the_limits_are_refused(self, key):
-        with pytest.raises(L3Error):
+    @pytest.mark.parametrize("key", ["", "k" * 256, "\udcff"])
+    def test_keys_that_the_format_cannot_hold_are_refused(self, key):
+        with pytest.raises(L3Error, match="key") as caught:
             dali_l3.encode(np.zeros((4, 4), np.uint8), metadata={key: b""})
+        assert caught.value.status == "argument"
 
 
 class TestArgumentTypes:

@@ -411,6 +411,17 @@ def test_what_does_not_fit_is_counted_reported_and_kept(run, tree, tmp_path):
     assert read_record(target) == record
 
 
+def test_a_source_that_its_format_cannot_hold_any_more_has_one_file_all_the_same(run, tree, tmp_path):
+    target = tmp_path / "dst"
+    command = ("convert", tree, target, "--mix", "bmp:1")
+    run(*command)
+    write_png(tree / "cats" / "3.png", noise((9, 7), np.uint16))
+    os.utime(tree / "cats" / "3.png", (1000, 1000))
+    assert "1 converted, 14 kept" in run(*command)[2]
+    assert_one_file_for_each_image(tree, target)
+    assert "15 kept" in run(*command)[2]
+
+
 def test_psnr_is_reported_and_recorded(run, tree, tmp_path):
     target = tmp_path / "dst"
     _, _, err = run("convert", tree, target, "--mix", "jpeg@50:2,webp@90:1", "--report", tmp_path / "report")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,7 +17,8 @@ import pytest
 from PIL import Image
 
 import dali_l3
-from image_files import write_png
+from dali_l3.profiling import command
+from image_files import noise, write_png
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
@@ -60,7 +62,7 @@ def test_profile_of_a_small_dataset(run, photos, tmp_path):
     for name, measured in result["formats"].items():
         assert measured["costs"]["format"] == name
         for stage in ("load", "decode", "both"):
-            assert 0 < measured[stage]["low"] <= measured[stage]["median"] <= measured[stage]["high"]
+            assert 0 < measured[stage]["low"] <= measured[stage]["mean"] <= measured[stage]["high"]
     assert result["formats"]["bmp"]["costs"]["image_bytes"] > result["formats"]["png"]["costs"]["image_bytes"]
     assert sum(result["recommendation"]["weights"].values()) in (1, 10, 100)
     assert result["recommendation"]["weights"].keys() <= result["formats"].keys()
@@ -77,7 +79,7 @@ def test_a_training_step_takes_part(run, photos, tmp_path):
     diagnosis = json.loads(found.read_text())["diagnosis"]
     assert diagnosis["limit"] == "step"
     assert diagnosis["stages"][0]["name"] == "synthetic"
-    assert diagnosis["stages"][0]["throughput"]["median"] <= 4 / 0.2
+    assert diagnosis["stages"][0]["throughput"]["mean"] <= 4 / 0.2
 
 
 def test_a_training_step_of_the_user(run, photos, tmp_path, monkeypatch):
@@ -85,10 +87,34 @@ def test_a_training_step_of_the_user(run, photos, tmp_path, monkeypatch):
         "import time\nshapes = []\n\ndef step(outputs):\n    shapes.append(outputs[0].shape())\n    time.sleep(0.1)\n"
     )
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
     code, _, errors = run("profile", photos, "--formats", "png", "--step", "my_training:step", *QUICK)
     assert code == 0, errors
     shapes = sys.modules["my_training"].shapes
     assert set(shapes[0]) == {(96, 128, 3)}
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("def step(outputs):\n    outputs.no_such_thing", "failing_training.py, line 2"),
+        ("step = 5", "not a function"),
+        ("def other(outputs): pass", "step"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("def step(outputs)", "SyntaxError"),
+    ],
+)
+def test_a_training_step_that_fails(run, photos, tmp_path, monkeypatch, program, message):
+    (tmp_path / "failing_training.py").write_text(program + "\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    monkeypatch.delitem(sys.modules, "failing_training", raising=False)
+    options = ("--formats", "png", "--work", tmp_path, "--step", "failing_training:step")
+    code, _, errors = run("profile", photos, *options, *QUICK)
+    assert code == 2
+    assert "--step failing_training:step" in errors
+    assert message in errors
+    assert not list(tmp_path.glob(".dali-l3-profile-*"))
 
 
 def test_the_recommended_dataset_is_written_and_measured(run, photos, tmp_path):
@@ -97,7 +123,7 @@ def test_the_recommended_dataset_is_written_and_measured(run, photos, tmp_path):
     assert code == 0, errors
     result = json.loads(found.read_text())
     written = result["written"]
-    assert written["measured"]["median"] > 0
+    assert written["measured"]["mean"] > 0
     assert written["predicted"] == result["recommendation"]["prediction"]["throughput"]
     assert json.loads((target / "dali_l3_mix.json").read_text())["mix"] == result["recommendation"]["weights"]
     images = [path for path in listing(target) if path.suffix in (".bmp", ".l3")]
@@ -107,6 +133,71 @@ def test_the_recommended_dataset_is_written_and_measured(run, photos, tmp_path):
         path = target / image
         pixels = np.asarray(Image.open(path)) if image.suffix == ".bmp" else dali_l3.decode(path.read_bytes())
         np.testing.assert_array_equal(pixels, source)
+
+
+def test_images_that_cannot_be_converted_do_not_keep_the_others_from_being_measured(run, photos, tmp_path):
+    source, target, found = tmp_path / "source", tmp_path / "mix", tmp_path / "found.json"
+    for number in range(8):
+        write_png(source / f"{number}.png", noise((40, 60, 3), seed=number))
+    (source / "3.png").write_bytes((source / "3.png").read_bytes()[:200])
+    (source / "lost.png").symlink_to("nowhere")
+    code, _, errors = run("profile", source, "--formats", "bmp", "--write", target, "--json", found, *QUICK)
+    assert code == 1
+    assert f"failed: {source / '3.png'}" in errors
+    assert f"failed: {source / 'lost.png'}" in errors
+    assert json.loads(found.read_text())["written"]["measured"]["mean"] > 0
+    assert len(list(target.glob("*.bmp"))) == 7
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("photos", "must not be the same or inside one another"),
+        ("photos/class 0", "must not be the same or inside one another"),
+        (".", "must not be the same or inside one another"),
+        ("photos/class 0/0.png", "must be a folder"),
+        ("other", "a mix wants a folder of its own"),
+    ],
+)
+def test_targets_that_cannot_be_written_are_refused_before_anything_is_measured(run, photos, target, message):
+    write_png(photos.parent / "other" / "0.png")
+    code, _, errors = run("profile", photos, "--write", photos.parent / target, *QUICK)
+    assert code == 2
+    assert message in errors
+    assert "The sample takes" not in errors
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ModuleNotFoundError(name="scipy"), "scipy is not installed, try: pip install 'dali-l3[profile]'"),
+        (RuntimeError("dali_l3 was built for another DALI"), "built for another DALI"),
+    ],
+)
+def test_what_is_not_installed(run, photos, monkeypatch, error, message):
+    def fail(name):
+        raise error
+
+    monkeypatch.setattr(command, "importlib", types.SimpleNamespace(import_module=fail))
+    code, _, errors = run("profile", photos)
+    assert code == 2
+    assert message in errors
+
+
+@pytest.mark.parametrize("option", ["--json", "--html"])
+def test_reports_do_not_replace_images(run, photos, option):
+    for path, message in ((photos / "class 0" / "0.png", "would replace an image"), (photos, "a folder")):
+        code, _, errors = run("profile", photos, option, path, *QUICK)
+        assert code == 2
+        assert message in errors
+
+
+@pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="there is a GPU")
+def test_without_a_gpu_the_mixed_decoder_is_refused_before_anything_is_measured(run, photos):
+    code, _, errors = run("profile", photos, "--device", "mixed", *QUICK)
+    assert code == 2
+    assert "no GPU" in errors
+    assert "The sample takes" not in errors
 
 
 def test_quality_sweep(run, photos, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -12,9 +13,18 @@ from PIL import Image
 
 import dali_l3
 from dali_l3.conversion.outcomes import ConversionError
-from dali_l3.profiling import encoding
+from dali_l3.profiling import encoding, profiler
+from dali_l3.profiling.diagnosis import diagnose
 from dali_l3.profiling.isolation import call_isolated
-from dali_l3.profiling.measuring import Setting, Throughput, evict, measure, memory_bytes
+from dali_l3.profiling.measuring import (
+    PipelineError,
+    Setting,
+    Throughput,
+    evict,
+    measure,
+    measure_file_reader,
+    memory_bytes,
+)
 from dali_l3.profiling.profiler import mixed
 from image_files import noise, write_png
 
@@ -84,6 +94,19 @@ def test_a_sample_of_which_nothing_can_be_read_is_refused(tmp_path):
         encoding.encode_sample([str(broken)], FORMATS, str(tmp_path), 1 << 20)
 
 
+def test_the_sample_is_put_beside_the_dataset_where_links_lead_to_it(tmp_path):
+    (tmp_path / "disk" / "train").mkdir(parents=True)
+    (tmp_path / "train").symlink_to(tmp_path / "disk" / "train")
+    assert profiler._beside(str(tmp_path / "train")) == str(tmp_path / "disk")
+
+
+def test_a_dataset_that_is_a_disk_of_its_own_has_no_place_beside_it(tmp_path, monkeypatch):
+    (tmp_path / "train").mkdir()
+    monkeypatch.setattr(profiler, "_disk", lambda path: int(path.endswith("train")))
+    with pytest.raises(ConversionError, match="--work"):
+        profiler._beside(str(tmp_path / "train"))
+
+
 @pytest.mark.parametrize("tenths", range(11))
 def test_mixes_are_spread_evenly(sample, tenths):
     files = mixed(sample, "png", "bmp", tenths)
@@ -117,7 +140,18 @@ def test_every_batch_is_consumed(sample, plugin):
 def test_throughput_is_of_windows():
     assert Throughput.of([0.5] * 80, 4) == Throughput(8, 8, 8)
     uneven = Throughput.of([0.5] * 40 + [0.25] * 40, 4)
-    assert (uneven.low, uneven.median, uneven.high) == (8, 12, 16)
+    assert (uneven.low, uneven.mean, uneven.high) == pytest.approx((8, 80 * 4 / 30, 16))
+
+
+def test_what_dali_cannot_decode_is_an_error_that_names_it(tmp_path, plugin):
+    broken = write_png(tmp_path / "broken.png")
+    broken.write_bytes(broken.read_bytes()[:200])
+    paths = [str(write_png(tmp_path / f"{number}.png")) for number in range(3)]
+    with pytest.raises(PipelineError, match=f"(?s)^DALI: .*{re.escape(str(broken))}") as caught:
+        call_isolated(measure_file_reader, [*paths, str(broken)], SETTING)
+    assert "no longer valid" not in str(caught.value)
+    found = diagnose(paths, [*paths, str(broken)], SETTING, 2)
+    assert found.stages[-1].name == "disk"
 
 
 def test_calls_in_other_processes():

@@ -297,7 +297,7 @@ def test_empty_lists_of_filters_are_refused_wherever_the_files_are_from(root, tm
 @both_readers
 @pytest.mark.parametrize("uri", ["s3://bucket/a/1.png", "gs://bucket/1.png", "file:///a/1.png", "s3://{dir}/{name}"])
 @pytest.mark.parametrize("where", ["file_root", "file_list", "in a list", "files", "companions", "substitute"])
-def test_remote_paths_are_refused(root, tmp_path, reader, where, uri):
+def test_uris_are_refused(root, tmp_path, reader, where, uri):
     file_list = tmp_path / "list.txt"
     file_list.write_text(f"a/1.png 1\n{uri} 2\n")
     arguments = {"file_root": root} | {
@@ -308,13 +308,13 @@ def test_remote_paths_are_refused(root, tmp_path, reader, where, uri):
         "companions": {"companions": [uri]},
         "substitute": {"on_error": "substitute", "substitute": uri},
     }[where]
-    message = re.escape(f"{uri} is remote: only files in local or mounted file systems can be read")
+    message = re.escape(f"{uri} is a URI: only paths of files in local or mounted file systems can be read")
     with pytest.raises(RuntimeError, match=message):
         Reading(reader, **arguments)
 
 
 @both_readers
-def test_paths_that_only_look_like_remote_ones(tmp_path, reader):
+def test_paths_that_only_look_like_uris(tmp_path, reader):
     root = grow(tmp_path, ["a/s3:/1.png", "://2.png"])
     files = ["a/s3://1.png", "://2.png", f"{tmp_path}/a/s3://1.png"]
     assert listed(reader, file_root=root, files=files, labels=[0, 1, 2]) == sorted(zip(files, range(3), strict=True))

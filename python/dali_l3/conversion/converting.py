@@ -52,7 +52,8 @@ def convert_image(data: bytes, format: str = L3_FAST, effort: int = 2, max_pixel
 def convert_file(task: Task, effort: int = 2, max_pixels: int = DEFAULT_MAX_PIXELS) -> Outcome:
     """Converts `task.source` to `task.format` (by default l3-fast), upright, with its metadata and its date.
 
-    What the format cannot hold becomes l3-fast instead: the outcome then names the target that was written, and why.
+    What the format cannot hold becomes l3-fast instead, and a file in `task.target`'s place goes: the outcome then names
+    the target that was written, and why.
     The target gets its name only after it decoded to the same pixels (or, of a lossy format, was compared with them).
 
     effort: of L3, 1 … 3
@@ -77,6 +78,8 @@ def convert_file(task: Task, effort: int = 2, max_pixels: int = DEFAULT_MAX_PIXE
         if is_other_file(target, format.signature):
             raise ConversionError(f"{target} is in the way: it is not a file of format {format.signature}")
     written = write_image(target, image.pixels, image.metadata, format, mtime_ns)
+    if target != task.target and os.path.isfile(task.target):
+        os.unlink(task.target)  # what the source became when the format could still hold it
     return Outcome(
         task.source,
         target,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..conversion import mixing
 from ..conversion.converting import convert_file
+from ..conversion.formats import L3_FAST
+from ..conversion.mix_record import MixRecord
 from ..conversion.outcomes import ConversionError, Outcome
 from ..conversion.planning import Plan
 from ..conversion.reading import prepare_process
@@ -26,10 +28,17 @@ def announced_size(mix: Mix) -> int:
     return round(mix.bytes * _TOLERANCE)
 
 
+def check_target(source: str, target: str, seed: int = 0) -> None:
+    """Raises what `convert_dataset` will, as far as that can be told before the mix is known."""
+    record = MixRecord.load(target)
+    weights = record.settings.mix if record else {L3_FAST: 1}
+    mixing.plan_mix(source, target, weights, seed)
+
+
 def convert_dataset(profile: Profile, target: str, seed: int = 0) -> tuple[Plan, Iterator[Outcome]]:
     """Plans the conversion of the dataset to the recommended mix in the folder `target`, as `dali-l3 convert --mix`.
 
-    Returns the plan and the outcomes of its tasks, which are done as they are asked for. Run again, it continues.
+    Returns the plan and the outcomes of all its files; tasks are done as they are asked for. Run again, it continues.
 
     Raises:
         ConversionError: As `mixing.plan_mix`; the disk has too little room; while iterating, the files take more than
@@ -47,7 +56,7 @@ def convert_dataset(profile: Profile, target: str, seed: int = 0) -> tuple[Plan,
     outcomes = mixing.recorded(
         run_plan(work, convert_file, initializer=prepare_process), record, profile.source, target
     )
-    return work, _bounded(outcomes, announced, target)
+    return work, _bounded(work.outcomes, outcomes, announced, target)
 
 
 def measure_dataset(profile: Profile, folder: str) -> WrittenDataset:
@@ -72,7 +81,8 @@ def measure_dataset(profile: Profile, folder: str) -> WrittenDataset:
     )
 
 
-def _bounded(outcomes: Iterator[Outcome], most: int, target: str) -> Iterator[Outcome]:
+def _bounded(settled: Sequence[Outcome], outcomes: Iterator[Outcome], most: int, target: str) -> Iterator[Outcome]:
+    yield from settled
     written = 0
     for outcome in outcomes:
         written += outcome.target_size

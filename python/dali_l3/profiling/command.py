@@ -5,6 +5,9 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import sys
+import traceback
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +16,7 @@ from rich.console import Console
 from ..conversion.display import console, show
 from ..conversion.files import write_atomically
 from ..conversion.outcomes import ConversionError
+from ..conversion.signatures import sniff_file
 from ..conversion.workers import default_workers
 from ..sizes import parse_size
 
@@ -37,7 +41,10 @@ def profile(
     ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Images in a batch.")] = 16,
     sample: Annotated[
-        int | None, typer.Option(min=1, help="Images to measure with.", show_default=f"{_SAMPLE}, or {_QUICK_SAMPLE}")
+        int | None,
+        typer.Option(
+            min=1, help="Images to measure with; a batch at least.", show_default=f"{_SAMPLE}, or {_QUICK_SAMPLE}"
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Measure less, in a minute or two.")] = False,
     step_time: Annotated[
@@ -78,10 +85,11 @@ def profile(
         raise ConversionError("--step and --step-time exclude each other")
     if device not in ("cpu", "mixed"):
         raise ConversionError(f"--device {device}: cpu or mixed")
-    for path in (json_file, html_file):
-        if path and not os.path.isdir(os.path.dirname(os.path.abspath(path))):
-            raise ConversionError(f"{path}: no such folder")
-    profiler, diagnosis, measuring, report = _import("profiler", "diagnosis", "measuring", "report")
+    for path in filter(None, (json_file, html_file)):
+        _check_report(path)
+    profiler, diagnosis, measuring, report, applying = _import(
+        "profiler", "diagnosis", "measuring", "report", "applying"
+    )
     options = profiler.Options(
         measuring.Setting(batch_size, threads or default_workers(), device, _QUICK_SECONDS if quick else _SECONDS),
         _parse_size(cache_size) if cache_size else _half_of_free_memory(),
@@ -92,23 +100,40 @@ def profile(
     )
     train = diagnosis.Sleep(step_time / 1e3) if step_time is not None else step and _load(step)
     with report.Progress(console) as progress:
+        if write:
+            progress(f"checking {write}", 0, 1)
+            applying.check_target(source, write, seed)
         found = profiler.profile(source, options, train, _announce, progress)
     output = Console(markup=False, highlight=False)  # standard output; what happens on the way goes to standard error
-    report.show(found, output)
-    _save(found, json_file, html_file)
+    try:
+        report.show(found, output)
+    finally:  # also if nobody reads the output any more
+        _save(found, json_file, html_file)
     if write:
-        applying = _import("applying")[0]
         most = applying.announced_size(found.recommendation)
         console.print(f"The converted dataset takes at most {most / 1e6:.0f} MB in {write}.")
         plan, outcomes = applying.convert_dataset(found, write, seed)
-        totals = show(outcomes, len(plan.tasks), "converted")
+        totals = show(outcomes, len(plan.tasks) + len(plan.outcomes), "converted")
         if totals.interrupted:
+            console.print(f"To continue: {report.command(found, write)}" + (f" --seed {seed}" if seed else ""))
             raise totals.interrupted
-        if totals.counts["failed"]:
-            raise typer.Exit(1)
-        found.written = applying.measure_dataset(found, write)
+        with report.Progress(console) as progress:
+            progress("measuring the dataset as written", 0, 1)
+            found.written = applying.measure_dataset(found, write)
         report.show_written(found, output)
         _save(found, json_file, html_file)
+        if totals.counts["failed"]:
+            raise typer.Exit(1)
+
+
+def _check_report(path: str) -> None:
+    """Raises ConversionError if no report can be written to `path`, or if it would replace an image."""
+    if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+        raise ConversionError(f"{path}: no such folder")
+    if os.path.isdir(path):
+        raise ConversionError(f"{path}: a folder; a report needs the name of a file")
+    if os.path.isfile(path) and sniff_file(path):
+        raise ConversionError(f"{path}: the report would replace an image")
 
 
 def _save(found: Profile, json_file: str | None, html_file: str | None) -> None:
@@ -125,11 +150,13 @@ def _announce(size: int, folder: str) -> None:
 
 
 def _import(*names: str) -> list[Any]:
-    """Imports modules of the profiler, or says which package to install."""
+    """Imports modules of the profiler, or says what to install."""
     try:
         return [importlib.import_module(f"{__package__}.{name}") for name in names]
     except ModuleNotFoundError as error:
         raise ConversionError(f"{error.name} is not installed, try: pip install 'dali-l3[profile]'") from error
+    except RuntimeError as error:  # another DALI than the operators were built for, or no operators
+        raise ConversionError(str(error)) from error
 
 
 def _parse_size(text: str) -> int:
@@ -145,17 +172,28 @@ def _half_of_free_memory() -> int:
     return psutil.virtual_memory().available // 2
 
 
-def _load(name: str) -> Any:
-    """The function called `name`, as module:function, the module being importable from the working folder."""
+def _load(name: str) -> Callable[[Any], None]:
+    """The function called `name`, as module:function, the module being importable from the working folder.
+
+    What it raises becomes a ConversionError that says where it was raised.
+    """
     module_name, separator, function_name = name.partition(":")
     if not separator:
         raise ConversionError(f"--step {name}: write it as module:function")
-    import sys
-
-    sys.path.insert(0, os.getcwd())
+    sys.path.insert(0, os.getcwd())  # and it stays there: the function, too, may import modules
     try:
-        return functools.reduce(getattr, function_name.split("."), importlib.import_module(module_name))
-    except (ImportError, AttributeError) as error:
-        raise ConversionError(f"--step {name}: {error}") from error
-    finally:
-        sys.path.remove(os.getcwd())
+        function = functools.reduce(getattr, function_name.split("."), importlib.import_module(module_name))
+    except Exception as error:
+        raise ConversionError(f"--step {name}: {type(error).__name__}: {error}") from error
+    if not callable(function):
+        raise ConversionError(f"--step {name}: not a function")
+
+    def step(outputs: Any) -> None:
+        try:
+            function(outputs)
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            reason = f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
+            raise ConversionError(f"--step {name}: {reason}") from error
+
+    return step

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from .isolation import call_isolated
 from .measuring import (
     Consume,
     Measurement,
+    PipelineError,
     Setting,
     Throughput,
     first_in_memory,
@@ -76,11 +77,23 @@ class Stage:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """stages: from the fewest parts to all. limit: "step", "decode", "read" or "disk". findings: with figures."""
+    """What limits the dataset as it is.
+
+    stages: from the fewest parts to all
+    limit: "step", "decode", "read" or "disk"
+    findings: sentences with figures
+    in_memory: whether memory holds the dataset, so that only its first epoch comes from the disk
+    """
 
     stages: list[Stage]
     limit: str
     findings: list[str]
+    in_memory: bool = False
+
+    @property
+    def now(self) -> Throughput:
+        """What training on the dataset reaches as it is."""
+        return _training(self.stages, self.in_memory).throughput
 
 
 def diagnose(
@@ -88,16 +101,22 @@ def diagnose(
     more_files: Sequence[str],
     setting: Setting,
     cpus: int,
+    in_memory: bool = False,
     step: Consume | None = None,
     tick: Callable[[str], None] = lambda name: None,
 ) -> Diagnosis:
     """Measures the dataset as it is, with DALI's own reader and decoder, and without one part after another.
 
     files: a sample of it
-    more_files: a larger one, for what is measured on files of which each can be read only once
+    more_files: a larger one, for what is measured on files of which each can be read only once; not used if DALI cannot
+        decode all of them
     cpus: that the process may use
+    in_memory: whether memory holds the dataset, so that the disk does not count after the first epoch
     step: the training step, called with the outputs of every batch; in this process, unless it is a Sleep
     tick: called with the name of each stage before it is measured
+
+    Raises:
+        PipelineError: DALI cannot decode `files`.
     """
     call = call_isolated if step is None or isinstance(step, Sleep) else _call
     measured: dict[str, tuple[str, Measurement]] = {}
@@ -111,7 +130,11 @@ def diagnose(
     in_memory = first_in_memory(files, setting.batch_size)
     add("memory", "decoding, encoded images in memory", measure, in_memory, load=False, consume=step)
     add("page cache", "fn.readers.file, files in the page cache", measure_file_reader, files, consume=step)
-    add("disk", "fn.readers.file, files on the disk", measure_file_reader_cold, more_files, consume=step)
+    disk = "fn.readers.file, files on the disk"
+    try:
+        add("disk", disk, measure_file_reader_cold, more_files, consume=step)
+    except PipelineError:
+        add("disk", disk, measure_file_reader_cold, files, consume=step)
     stages = [
         Stage(
             name,
@@ -123,17 +146,19 @@ def diagnose(
         )
         for name, (what, run) in measured.items()
     ]
-    limit = limiting_stage({stage.name: 1 / stage.throughput.median for stage in stages})
-    return Diagnosis(stages, limit, list(_findings(stages, limit, setting, cpus)))
+    counting = [stage for stage in stages if not (in_memory and stage.name == "disk")]
+    limit = limiting_stage({stage.name: 1 / stage.throughput.mean for stage in counting})
+    return Diagnosis(stages, limit, list(_findings(stages, limit, setting, cpus, in_memory)), in_memory)
 
 
 def limiting_stage(seconds: dict[str, float]) -> str:
     """The part that takes most, for seconds per image of the stages: "step", "decode", "read" or "disk".
 
     The last of the parts whose addition makes the pipeline notably slower. Parts run side by side, so that a part that
-    is added costs nothing as long as another is slower.
+    is added costs nothing as long as another is slower. "synthetic" is there with a training step, "disk" unless memory
+    holds the dataset.
     """
-    if seconds["disk"] > _NOTABLE * seconds["page cache"]:
+    if "disk" in seconds and seconds["disk"] > _NOTABLE * seconds["page cache"]:
         return "disk"
     if seconds["page cache"] > _NOTABLE * seconds["memory"]:
         return "read"
@@ -166,10 +191,15 @@ def _call(function: Callable[..., Measurement], *arguments: Any, **keywords: Any
     return function(*arguments, **keywords)
 
 
-def _findings(stages: Sequence[Stage], limit: str, setting: Setting, cpus: int):
+def _training(stages: Sequence[Stage], in_memory: bool) -> Stage:
+    """The stage that is like training: with the files in the page cache if memory holds them, else on the disk."""
+    return stages[-2] if in_memory else stages[-1]
+
+
+def _findings(stages: Sequence[Stage], limit: str, setting: Setting, cpus: int, in_memory: bool) -> Iterator[str]:
     by_name = {stage.name: stage for stage in stages}
-    speeds = {stage.name: stage.throughput.median for stage in stages}
-    memory, disk = by_name["memory"], by_name["disk"]
+    speeds = {stage.name: stage.throughput.mean for stage in stages}
+    memory, training = by_name["memory"], _training(stages, in_memory)
     if limit == "disk":
         yield (
             f"The disk limits: {speeds['disk']:.0f} images/s from it, {speeds['page cache']:.0f} from the page cache. "
@@ -188,17 +218,22 @@ def _findings(stages: Sequence[Stage], limit: str, setting: Setting, cpus: int):
     else:
         yield (
             f"The training step limits: {speeds['synthetic']:.0f} images/s with a batch that stays, "
-            f"{speeds['disk']:.0f} with the whole pipeline. Storing the dataset otherwise gains nothing."
+            f"{training.throughput.mean:.0f} with the whole pipeline. Storing the dataset otherwise gains nothing."
         )
-    busy = memory.cpu_seconds * memory.throughput.median
+    busy = memory.cpu_seconds * memory.throughput.mean
     if limit == "decode" and setting.threads < cpus and busy < 0.8 * cpus:
         yield (
             f"Decoding keeps {busy:.1f} of {cpus} CPUs busy with {setting.threads} threads: "
             f"num_threads={cpus} would decode up to {cpus / busy:.1f} times as fast."
         )
-    if disk.batches.period:
+    if in_memory:
         yield (
-            f"Every {disk.batches.period} batches one takes more than twice the median "
-            f"({disk.batches.p99 * 1e3:.0f} against {disk.batches.p50 * 1e3:.0f} ms): typical of as many workers that "
-            "fall behind together. More threads, or a longer prefetch queue, even that out."
+            "The memory that the cache may take holds the whole dataset as it is: only the first epoch comes from the "
+            f"disk, at {speeds['disk']:.0f} images/s, and it does not count here."
+        )
+    if training.batches.period:
+        yield (
+            f"Every {training.batches.period} batches one takes more than twice the median "
+            f"({training.batches.p99 * 1e3:.0f} against {training.batches.p50 * 1e3:.0f} ms): typical of as many "
+            "workers that fall behind together. More threads, or a longer prefetch queue, even that out."
         )

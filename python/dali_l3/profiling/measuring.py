@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import fn as dali_l3_fn
+from ..conversion.outcomes import ConversionError
 from ..statistics import reader_stats
 
 _READER = "reader"
@@ -43,20 +44,26 @@ class Setting:
 
 @dataclass(frozen=True)
 class Throughput:
-    """Images/s: the median of windows of batches, and their quartiles."""
+    """Images/s.
 
-    median: float
+    mean: all images over all the time. (Not a median: where a disk delivers in bursts, batches are quick or slow, and
+        the median is one or the other.)
+    low, high: the quartiles of windows of batches, or the mean, if that is beyond them
+    """
+
+    mean: float
     low: float
     high: float
 
     @classmethod
     def of(cls, batch_seconds: Sequence[float], batch_size: int) -> Throughput:
-        """From the times of consecutive batches, cut into windows."""
+        """From the times of consecutive batches."""
         size = max(len(batch_seconds) // _WINDOWS, 1)
         windows = [batch_seconds[start : start + size] for start in range(0, len(batch_seconds) - size + 1, size)]
         speeds = [len(window) * batch_size / sum(window) for window in windows]
-        low, median, high = statistics.quantiles(speeds, n=4, method="inclusive") if len(speeds) > 1 else speeds * 3
-        return cls(median, low, high)
+        low, _, high = statistics.quantiles(speeds, n=4, method="inclusive") if len(speeds) > 1 else speeds * 3
+        mean = len(batch_seconds) * batch_size / sum(batch_seconds)
+        return cls(mean, min(low, mean), max(high, mean))
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,10 @@ class Measurement:
     cpu_seconds: float
     batch_seconds: list[float]
     hit_ratio: float = 0.0
+
+
+class PipelineError(ConversionError):
+    """DALI ended a pipeline, because it cannot decode an image, say. The message is DALI's."""
 
 
 Consume = Callable[[Any], object]
@@ -151,6 +162,7 @@ def measure_file_reader_cold(files: Sequence[str], setting: Setting, consume: Co
         cpu -= cpu_seconds()
         seconds += [_time(_take, pipeline, consume) for _ in range(epoch - skipped)]
         cpu += cpu_seconds()
+        del pipeline  # it has files mapped that are to be dropped next
     return Measurement(Throughput.of(seconds, setting.batch_size), cpu / (len(seconds) * setting.batch_size), seconds)
 
 
@@ -159,8 +171,7 @@ def measure_step(files: Sequence[str], setting: Setting, step: Consume) -> Measu
     from nvidia.dali import fn
 
     pipeline = _build(lambda: fn.readers.file(files=list(files), name=_READER), setting, decode=True)
-    outputs = pipeline.run()
-    return Measurement(*_collect(setting, step, outputs))
+    return Measurement(*_collect(setting, step, _run_once(pipeline)))
 
 
 def measure_copy(files: Sequence[str], setting: Setting) -> Measurement:
@@ -168,7 +179,7 @@ def measure_copy(files: Sequence[str], setting: Setting) -> Measurement:
     from nvidia.dali import fn, pipeline_def
 
     decoding = _build(lambda: fn.readers.file(files=list(files), name=_READER), setting, decode=True)
-    (images,) = decoding.run()
+    (images,) = _run_once(decoding)
     batch = [np.array(image) for image in images.as_cpu()]
 
     @pipeline_def(batch_size=setting.batch_size, num_threads=setting.threads, device_id=0)
@@ -178,6 +189,23 @@ def measure_copy(files: Sequence[str], setting: Setting) -> Measurement:
     copying = define()
     copying.build()
     return Measurement(*_run(copying, setting, _SETTLING, None))
+
+
+def require_gpu() -> None:
+    """Raises ConversionError if DALI cannot use the GPU that pipelines would run on."""
+    from nvidia.dali import fn, pipeline_def
+
+    @pipeline_def(batch_size=1, num_threads=1, device_id=0)
+    def define():
+        return fn.constant(idata=0, device="gpu")
+
+    try:
+        pipeline = define()
+        pipeline.build()
+        pipeline.run()
+    except RuntimeError as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise ConversionError(f"there is no GPU that DALI can use: {reason}") from error
 
 
 def evict(files: Sequence[str]) -> None:
@@ -214,9 +242,17 @@ def _build(read: Callable[[], Any], setting: Setting, decode: bool):
     return pipeline
 
 
+def _run_once(pipeline):
+    try:
+        return pipeline.run()
+    except RuntimeError as error:
+        _, _, reason = str(error).rpartition("encountered:")  # after the operator and where it was defined
+        raise PipelineError(f"DALI: {reason.partition('Current pipeline object')[0].strip()}") from error
+
+
 def _take(pipeline, consume: Consume | None) -> None:
     """Takes a batch and consumes it."""
-    outputs = pipeline.run()
+    outputs = _run_once(pipeline)
     if consume:
         consume(outputs)
 

@@ -14,13 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..conversion.formats import find_format
+from ..conversion.outcomes import ConversionError
 from ..conversion.workers import default_workers
 from . import encoding
 from .costs import Conditions, FormatCosts, Prediction, hit_ratio, predict
 from .diagnosis import Diagnosis, diagnose
 from .encoding import EncodedSample
 from .isolation import call_isolated
-from .measuring import Consume, Setting, Throughput, first_in_memory, measure, measure_copy, memory_bytes
+from .measuring import Consume, Setting, Throughput, first_in_memory, measure, measure_copy, memory_bytes, require_gpu
 from .mixing_program import best_shares, to_weights
 from .quality import Quality, sweep
 from .ratio_search import TENTHS, RatioSearch, search_ratio
@@ -38,7 +39,7 @@ class Options:
     formats: candidates, names as `conversion.formats.find_format` takes them
     setting: of the pipelines
     cache_size: bytes of memory for the Liquid reader
-    sample: images to measure with, at most
+    sample: images to measure with, if there are as many; a batch at least
     work: an existing folder, on the disk to measure, in which the sample is encoded and removed again; None: the one
         that holds the dataset
     copies: whether decoded images are copied to the GPU
@@ -129,7 +130,7 @@ class Profile:
     mixes: the recommendation, and each format by itself, the fastest first
     search: of the best pair; None if no two formats are of opposite cost, the larger one decoding faster
     gain: predicted images/s of the recommendation, as far as the training step lets them through, relative to the
-        dataset as it is with DALI's file reader
+        dataset as it is with DALI's file reader (`diagnosis.now`)
     quality: of lossy formats, if asked for
     written: the converted dataset, if it was written
     failures: paths and reasons, of images of the sample that cannot be read
@@ -173,26 +174,29 @@ def profile(
     announce: called once with the disk space, in bytes, that is taken at most, and the folder, before it is
 
     Raises:
-        ConversionError: There are no images, none can be read, a format is unknown, or the disk is too full.
+        ConversionError: There are no images, none can be read, DALI cannot decode one, a format is unknown, there is no
+            GPU for a pipeline that needs one, or the sample cannot be put where it shall be, on a full disk, say.
         OSError
     """
     for name in (*options.formats, *options.quality):
         find_format(name)
     setting = options.setting
+    progress("listing the images", 0, 1)
     dataset = list_images(source)
     chosen = choose_sample(dataset, max(options.sample, setting.batch_size))
-    work = options.work or os.path.dirname(os.path.abspath(source))
-    with tempfile.TemporaryDirectory(prefix=".dali-l3-profile-", dir=work) as folder:
+    if setting.device == "mixed" or options.copies:
+        call_isolated(require_gpu)
+    with _temporary_folder(options.work or _beside(source)) as folder:
         sample = _encode(chosen, options, folder, announce, progress)
         unreadable = {outcome.source for outcome in sample.failures}
         readable = [path for path in chosen if path not in unreadable]
-        # Of files that were not looked into yet, some may be broken; but their number has to be large.
         more = choose_sample(dataset, _COLD * len(chosen)) if not unreadable else readable
         tick = _names(progress, "diagnosing", 3 + bool(step))
-        diagnosis = diagnose(readable, more, setting, default_workers(), step, tick)
+        in_memory = sum(dataset.sizes) <= options.cache_size
+        diagnosis = diagnose(readable, more, setting, default_workers(), in_memory, step, tick)
         copying = 0.0
         if options.copies:
-            copying = 1 / call_isolated(measure_copy, sample.paths(options.formats[0]), setting).throughput.median
+            copying = 1 / call_isolated(measure_copy, sample.paths(options.formats[0]), setting).throughput.mean
         conditions = Conditions(len(dataset.files), options.cache_size, default_workers(), copying, setting.batch_size)
         formats = {}
         for number, name in enumerate(options.formats):
@@ -202,7 +206,7 @@ def profile(
         search = _search_best_pair(sample, costs, setting, conditions, progress)
         quality = sweep(options.quality, sample, setting, progress)
     recommendation, mixes = recommend(costs, conditions)
-    most = diagnosis.stages[0].throughput.median if step else float("inf")
+    most = diagnosis.stages[0].throughput.mean if step else float("inf")
     return Profile(
         source=source,
         images=len(dataset.files),
@@ -215,10 +219,31 @@ def profile(
         recommendation=recommendation,
         mixes=mixes,
         search=search,
-        gain=min(recommendation.prediction.throughput, most) / diagnosis.stages[-1].throughput.median,
+        gain=min(recommendation.prediction.throughput, most) / diagnosis.now.mean,
         quality=quality,
         failures=[(outcome.source, outcome.reason) for outcome in sample.failures],
     )
+
+
+def _beside(source: str) -> str:
+    """The folder that holds `source`, where links lead to it. Raises ConversionError if it is on another disk."""
+    source = os.path.realpath(source)
+    folder = os.path.dirname(source)
+    if _disk(folder) != _disk(source):
+        raise ConversionError(f"{folder} is on another disk than {source}: name a folder on the same with --work")
+    return folder
+
+
+def _disk(path: str) -> int:
+    return os.stat(path).st_dev
+
+
+def _temporary_folder(work: str) -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(prefix=".dali-l3-profile-", dir=work)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConversionError(f"{work}: {reason}; the sample needs a folder: name one with --work") from error
 
 
 def _encode(
@@ -241,8 +266,8 @@ def measure_format(name: str, sample: EncodedSample, setting: Setting, condition
         name,
         statistics.fmean(sizes),
         statistics.fmean(map(memory_bytes, sizes)),
-        1 / load.throughput.median,
-        1 / decode.throughput.median,
+        1 / load.throughput.mean,
+        1 / decode.throughput.mean,
         load.cpu_seconds,
         decode.cpu_seconds,
     )
@@ -306,14 +331,15 @@ def _search_best_pair(
     if not pairs:
         return None
     encoded, raw = max(pairs, key=lambda pair: model(pair_shares(pair)))
-    progress(f"searching the ratio of {encoded} and {raw}", 0, 1)
+    tick = _ticks(progress, f"searching the ratio of {encoded} and {raw}", TENTHS + 1)
 
     def measure_ratio(tenths: int) -> tuple[float, float]:
         shares = {encoded: tenths / TENTHS, raw: 1 - tenths / TENTHS}
         paths = mixed(sample, encoded, raw, tenths)
-        load = call_isolated(measure, paths, setting, decode=False).throughput.median
+        load = call_isolated(measure, paths, setting, decode=False).throughput.mean
         in_memory = first_in_memory(paths, setting.batch_size)
-        decode = call_isolated(measure, in_memory, setting, load=False).throughput.median
+        decode = call_isolated(measure, in_memory, setting, load=False).throughput.mean
+        tick()
         misses = 1 - hit_ratio(shares, costs, conditions)
         return load / misses if misses else float("inf"), decode
 

@@ -177,12 +177,12 @@ TEST(arguments_that_exclude_each_other_are_refused) {
   CHECK(contains(dataset.error(), "exclude"));
 }
 
-TEST(remote_paths_are_refused) {
+TEST(uris_are_refused) {
   for (const char *path : {"s3://bucket/a.png", "gs://b", "file:///a.png", "x+1-2.3://", "S3://"}) {
     const testing::Context context("%s", path);
     Dataset dataset;
     dataset.options.files = {"a.png", path};
-    CHECK(contains(dataset.error(), path + " is remote"s));
+    CHECK(contains(dataset.error(), path + " is a URI"s));
   }
   for (const char *path : {"", "a.png", "://a", "/s3://a", "a/s3://b", "s3:/a", "s 3://a"}) require_local(path);
 }

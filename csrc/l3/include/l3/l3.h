@@ -73,7 +73,7 @@ typedef struct l3_info {
   uint32_t version_major, version_minor;
   uint32_t tiles_x, tiles_y;
   uint32_t metadata_size; /* bytes */
-  uint32_t payload_size;  /* bytes of all tile streams */
+  uint32_t payload_size;  /* bytes of all tile streams; l3_peek does not know those of prototype files: 0, and not in file_size */
   uint64_t file_size;     /* bytes that the whole file must have */
 } l3_info;
 

@@ -128,14 +128,14 @@ def formats(profile: Profile) -> str:
         bars["written dataset"] = (profile.written.predicted, profile.written.measured)
     places = range(len(bars))
     predicted, measured = zip(*bars.values(), strict=True)
-    medians = [each.median for each in measured]
-    errors = [[each.median - each.low for each in measured], [each.high - each.median for each in measured]]
+    means = [each.mean for each in measured]
+    errors = [[each.mean - each.low for each in measured], [each.high - each.mean for each in measured]]
     with _style():
         figure = Figure(figsize=(6.5, 1 + 0.5 * len(bars)), layout="constrained")
         axes = figure.add_subplot(xlabel="images/s")
         axes.barh([place - 0.2 for place in places], predicted, 0.4, color=_MODEL, label="predicted")
         axes.barh(
-            [place + 0.2 for place in places], medians, 0.4, color=_MEASURED, label="measured", xerr=errors, ecolor=_INK
+            [place + 0.2 for place in places], means, 0.4, color=_MEASURED, label="measured", xerr=errors, ecolor=_INK
         )
         axes.set_yticks(places, list(bars))
         axes.invert_yaxis()

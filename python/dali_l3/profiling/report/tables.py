@@ -85,9 +85,9 @@ def diagnosis(profile: Profile) -> Table:
     rows = [
         (
             stage.name,
-            _speed(stage.throughput.median),
+            _speed(stage.throughput.mean),
             f"{_speed(stage.throughput.low)}-{_speed(stage.throughput.high)}",
-            f"{stage.cpu_seconds * stage.throughput.median:.1f}",
+            f"{stage.cpu_seconds * stage.throughput.mean:.1f}",
             *(_number(seconds * 1e3) for seconds in (stage.batches.p50, stage.batches.p95, stage.batches.p99)),
         )
         for stage in stages
@@ -187,9 +187,9 @@ def written(profile: Profile) -> Table:
         ("predicted", f"{_speed(found.predicted)} images/s"),
         (
             "measured",
-            f"{_speed(found.measured.median)} images/s "
+            f"{_speed(found.measured.mean)} images/s "
             f"(quartiles {_speed(found.measured.low)}-{_speed(found.measured.high)}), "
-            f"{found.measured.median / found.predicted:.2f} of the prediction",
+            f"{found.measured.mean / found.predicted:.2f} of the prediction",
         ),
         ("from memory", f"{found.hit_ratio:.0%}"),
     ]
@@ -199,7 +199,7 @@ def written(profile: Profile) -> Table:
 def recommendation(profile: Profile) -> list[str]:
     """What to do and what it gains, in sentences."""
     mix, prediction = profile.recommendation, profile.recommendation.prediction
-    now = profile.diagnosis.stages[-1].throughput.median
+    now = profile.diagnosis.now.mean
     cache = size_text(profile.conditions.cache_size)
     promise = f"{_speed(prediction.throughput)} images/s are predicted, {profile.gain:.1f} times today's {_speed(now)}."
     if profile.gain >= _NOTABLE:
@@ -215,8 +215,8 @@ def recommendation(profile: Profile) -> list[str]:
         f"from memory. The dataset will take about {size_text(mix.bytes)}; it takes {size_text(profile.bytes)} now."
     )
     first = profile.diagnosis.stages[0]
-    if first.name == "synthetic" and first.throughput.median < prediction.throughput:
-        most = first.throughput.median
+    if first.name == "synthetic" and first.throughput.mean < prediction.throughput:
+        most = first.throughput.mean
         sentences.append(f"The training step takes {_speed(most)} images/s at most, {most / now:.1f} times today's.")
     for name in mix.weights:
         if find_format(name).lossy:
@@ -225,9 +225,10 @@ def recommendation(profile: Profile) -> list[str]:
     return sentences
 
 
-def command(profile: Profile) -> str:
+def command(profile: Profile, target: str = "DST") -> str:
     """The command that follows the recommendation."""
-    return f"dali-l3 convert {printable(shlex.quote(profile.source))} DST --mix {profile.recommendation}"
+    source, target = (printable(shlex.quote(path)) for path in (profile.source, target))
+    return f"dali-l3 convert {source} {target} --mix {profile.recommendation}"
 
 
 def mix_name(mix: Mix) -> str:
@@ -255,7 +256,7 @@ def _speed(images_per_second: float) -> str:
 
 def _spread(throughput: Throughput) -> str:
     half = (throughput.high - throughput.low) / 2
-    return f"{_speed(throughput.median)} ({half / throughput.median:.0%})"
+    return f"{_speed(throughput.mean)} ({half / throughput.mean:.0%})"
 
 
 def _number(value: float) -> str:

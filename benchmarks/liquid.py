@@ -1,0 +1,269 @@
+"""Images per second where the dataset outgrows the memory: Liquid and MinIO, on several formats, against DALI's reader.
+
+    python benchmarks/liquid.py WORK [FOLDER ...]
+
+makes FHD images from the PNG photographs in the folders (those of scikit-image by default), writes their files to WORK,
+which is to be on a disk, and the figures to results/liquid.json, with plots beside it. Limiting memory and disk takes
+root. The protocol is described in docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+
+import datasets
+import liquid_files
+import liquid_plots
+import numpy as np
+from common import RESULTS, OthersLoad, Target, console, show_targets, write_results
+from liquid_groups import Unavailable, disk_of
+from liquid_runs import BATCH_SIZE, DALI, DALI_COPYING, LIQUID, MINIO, THREADS, Figures, Protocol, everything, run
+from rich.table import Table
+
+System = tuple[str, str]  # a reader and a dataset
+
+SHARE_IN_MEMORY = 0.3  # of the bytes of the PNG files: the budget for what is kept of a dataset, whatever its format
+RATES = {"300 MB/s": 300_000_000, "800 MB/s": 800_000_000, "unthrottled": None}  # of the disk, bytes/s
+OTHERS_LIMIT = 0.05  # CPU share of other processes up to which a run counts as undisturbed
+
+PNG, BMP, L3, L3_MIX = "PNG", "BMP", "L3 fast", "L3 fast:raw 7:3"
+PNG_BMP, BALANCED = "PNG:BMP 3:7", "PNG:BMP 4:6"
+DATASETS = {  # how many of ten files come from each set of liquid_files.SETS
+    PNG: {"PNG": 10},
+    BALANCED: {"PNG": 4, "BMP": 6},
+    PNG_BMP: {"PNG": 3, "BMP": 7},
+    BMP: {"BMP": 10},
+    L3: {"L3 fast": 10},
+    L3_MIX: {"L3 fast": 7, "L3 raw": 3},
+}
+FAST = [(LIQUID, BMP), (LIQUID, L3), (LIQUID, L3_MIX)]
+SYSTEMS: dict[str, list[System]] = {  # by rate
+    "300 MB/s": [
+        (DALI, PNG),
+        (DALI_COPYING, PNG),
+        (DALI, PNG_BMP),
+        (DALI_COPYING, PNG_BMP),
+        (MINIO, PNG),
+        (MINIO, PNG_BMP),
+        (LIQUID, PNG),
+        (LIQUID, BALANCED),
+        (LIQUID, PNG_BMP),
+        *FAST,
+    ],
+    "800 MB/s": [(DALI, PNG), *FAST],
+    "unthrottled": [(DALI, PNG), *FAST],
+}
+QUICK_FILES = 240
+QUICK_SYSTEMS = {"300 MB/s": [(DALI, PNG), (MINIO, PNG_BMP), (LIQUID, PNG_BMP), (LIQUID, L3)]}
+
+SPEED_TARGETS = {  # times DALI on PNG that the best of the datasets reaches, at least
+    ("300 MB/s", "PNG:BMP", (BALANCED, PNG_BMP)): 1.7,
+    ("300 MB/s", "L3 fast", (L3,)): 3.5,
+    ("800 MB/s", "L3 fast", (L3,)): 8,
+}
+POSSIBLE_TARGET = 0.9  # of what loading and decoding allow, at least
+DISK_TARGET = 0.02  # relative deviation of the bytes from disk, at most
+VARIATION_TARGET = 1  # of MinIO's variation of batch times, at most
+READER_TARGET = 1  # of the speed of DALI's reader, at least
+
+
+# ---- measuring -------------------------------------------------------------------------------------------------------
+
+
+def measure_decoding(files: list[Path]) -> float:
+    """Images/s where all files are in memory."""
+    return statistics.median(run(files, LIQUID, cache_size=everything(files), seconds=2)["images_per_s"])
+
+
+def measure_rate(
+    protocol: Protocol, rate: str, systems: list[System], epochs: int, rounds: int, decoding: dict[str, float]
+) -> dict[str, Figures]:
+    """The figures of the systems, by name. The systems take turns.
+
+    ``load_images_per_s`` is the speed of the reader alone; ``of_possible`` is the speed relative to the lower of
+    loading's and decoding's (`decoding`, by dataset); both are missing for DALI's reader. ``times_dali`` is the speed
+    relative to DALI's faster way to read PNG.
+    """
+    runs: dict[System, list[Figures]] = {system: [] for system in systems}
+    for _ in range(rounds):
+        for system in runs:
+            runs[system].append(protocol.run(*system, RATES[rate], epochs=epochs, seconds=2))
+    results = {}
+    for (reader, dataset), measured in runs.items():
+        figures = {"reader": reader, "dataset": dataset} | summary(measured, total_bytes(protocol.datasets[dataset]))
+        if reader in (MINIO, LIQUID):
+            alone = protocol.run(reader, dataset, RATES[rate], decode=False, seconds=2)
+            figures["load_images_per_s"] = statistics.median(alone["images_per_s"])
+            possible = min(figures["load_images_per_s"], decoding[dataset])
+            figures["of_possible"] = figures["images_per_s"] / possible
+        results[f"{reader}: {dataset}"] = figures
+    baseline = max(
+        figures["images_per_s"]
+        for figures in results.values()
+        if figures["reader"] in (DALI, DALI_COPYING) and figures["dataset"] == PNG
+    )
+    for figures in results.values():
+        figures["times_dali"] = figures["images_per_s"] / baseline
+    return results
+
+
+def summary(runs: list[Figures], dataset_bytes: int) -> Figures:
+    """The figures of a system from its runs."""
+    batch_ms = np.concatenate([each["batch_seconds"] for each in runs]) * 1e3
+    epochs = [speed for each in runs for speed in each["images_per_s"]]
+    disk_bytes = statistics.median(each["disk_bytes_per_epoch"] for each in runs)
+    return {
+        "images_per_s": statistics.median(epochs),
+        "cpu_ms_per_image": statistics.median(each["cpu_ms_per_image"] for each in runs),
+        "hit_ratio": runs[0]["hit_ratio"],
+        "disk_bytes_per_epoch": disk_bytes,
+        "disk_share": disk_bytes / dataset_bytes,
+        "batch_ms_p50": float(np.percentile(batch_ms, 50)),
+        "batch_ms_p95": float(np.percentile(batch_ms, 95)),
+        "batch_variation": float(batch_ms.std() / batch_ms.mean()),
+        "memory_peak_bytes": max(each["memory_peak_bytes"] for each in runs),
+        "memory_limit_bytes": runs[0]["memory_limit_bytes"],
+        "cpu_share_of_other_processes": max(each["cpu_share_of_other_processes"] for each in runs),
+        "epochs_images_per_s": epochs,
+        "batches_ms": batch_ms.tolist(),
+        "batches_disk_bytes": [size for each in runs for size in each["batch_disk_bytes"]],
+    }
+
+
+def measure_reader(files: list[Path], rounds: int) -> dict[str, Figures]:
+    """Readers without a decoder, DALI's with the files in the page cache, Liquid with the files in its own memory."""
+    runs: dict[str, list[Figures]] = {reader: [] for reader in (DALI, DALI_COPYING, LIQUID)}
+    for _ in range(rounds):
+        for reader in runs:
+            runs[reader].append(run(files, reader, cache_size=everything(files), decode=False, seconds=1))
+    return {
+        reader: {
+            "images_per_s": statistics.median(speed for each in measured for speed in each["images_per_s"]),
+            "cpu_ms_per_image": statistics.median(each["cpu_ms_per_image"] for each in measured),
+        }
+        for reader, measured in runs.items()
+    }
+
+
+def total_bytes(files: list[Path]) -> int:
+    return sum(path.stat().st_size for path in files)
+
+
+# ---- reporting -------------------------------------------------------------------------------------------------------
+
+
+def targets(rates: dict[str, dict[str, Figures]], readers: dict[str, dict[str, Figures]]) -> Iterator[Target]:
+    for rate, systems in rates.items():
+        liquid = {figures["dataset"]: figures for figures in systems.values() if figures["reader"] == LIQUID}
+        minio = {figures["dataset"]: figures for figures in systems.values() if figures["reader"] == MINIO}
+        for (at, label, chosen), factor in SPEED_TARGETS.items():
+            if at == rate:
+                fastest = max(liquid[dataset]["times_dali"] for dataset in chosen if dataset in liquid)
+                yield Target(f"{rate}: images/s, {label} / DALI: PNG", fastest, factor)
+        possible = min(figures["of_possible"] for figures in (*liquid.values(), *minio.values()))
+        yield Target(f"{rate}: images/s / min(load, decode), lowest", possible, POSSIBLE_TARGET)
+        off = max(abs(figures["disk_share"] / (1 - figures["hit_ratio"]) - 1) for figures in liquid.values())
+        yield Target(f"{rate}: bytes from disk / (1 - hit ratio), off 1 by", off, DISK_TARGET, at_most=True)
+        if PNG_BMP in minio:
+            ratio = liquid[PNG_BMP]["batch_variation"] / minio[PNG_BMP]["batch_variation"]
+            yield Target(f"{rate}: variation of batch times, Liquid / MinIO", ratio, VARIATION_TARGET, at_most=True)
+    for size, speeds in readers.items():
+        fastest = max(speeds[reader]["images_per_s"] for reader in (DALI, DALI_COPYING))
+        ratio = speeds[LIQUID]["images_per_s"] / fastest
+        yield Target(f"reader alone, files of {size}: images/s, Liquid / DALI", ratio, READER_TARGET)
+
+
+def show(rate: str, systems: dict[str, Figures]) -> None:
+    columns = ("images/s", "x DALI", "possible", "CPU ms/image", "from disk", "batch ms", "p95", "variation", "others")
+    table = Table("", *columns, title=rate)
+    for name, figures in systems.items():
+        table.add_row(
+            name,
+            f"{figures['images_per_s']:.1f}",
+            f"{figures['times_dali']:.2f}",
+            f"{figures['of_possible']:.0%}" if "of_possible" in figures else "",
+            f"{figures['cpu_ms_per_image']:.1f}",
+            f"{figures['disk_share']:.3f}",
+            f"{figures['batch_ms_p50']:.0f}",
+            f"{figures['batch_ms_p95']:.0f}",
+            f"{figures['batch_variation']:.2f}",
+            f"{figures['cpu_share_of_other_processes']:.0%}",
+        )
+    console.print(table)
+    disturbed = sum(figures["cpu_share_of_other_processes"] > OTHERS_LIMIT for figures in systems.values())
+    if disturbed:
+        console.print(f"Other processes disturbed {disturbed} of {len(systems)} systems: not to be relied upon.")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Compare readers where the dataset outgrows the memory.")
+    parser.add_argument("work", type=Path, help="folder for the files, which are kept, on the disk to measure")
+    parser.add_argument("folders", type=Path, nargs="*", help="folders of PNG photographs (default: scikit-image's)")
+    parser.add_argument("--files", type=int, default=liquid_files.FHD_FILES, help="images of a dataset")
+    parser.add_argument("--epochs", type=int, default=3, help="measured epochs of a run, at least")
+    parser.add_argument("--rounds", type=int, default=1, help="runs of each system")
+    parser.add_argument("--rates", nargs="+", choices=RATES, default=list(RATES), help="speed limits of the disk")
+    parser.add_argument("--quick", action="store_true", help="few files, one epoch, four systems: to try it out")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
+    arguments = parser.parse_args()
+    systems = {rate: SYSTEMS[rate] for rate in arguments.rates}
+    if arguments.quick:
+        arguments.epochs, systems = 1, QUICK_SYSTEMS
+
+    photos = {name: photo for group in datasets.load(arguments.folders).values() for name, photo in group.items()}
+    paths = liquid_files.make(arguments.work.resolve(), photos, arguments.files)
+    if arguments.quick:
+        paths = {name: chosen[:QUICK_FILES] for name, chosen in paths.items()}
+    used = {dataset for chosen in systems.values() for _, dataset in chosen}
+    files = {name: liquid_files.mixed(paths, shares) for name, shares in DATASETS.items() if name in used}
+    others = OthersLoad()
+    decoding = {name: measure_decoding(chosen) for name, chosen in files.items()}
+    rates = {}
+    try:
+        protocol = Protocol(files, disk_of(arguments.work), int(SHARE_IN_MEMORY * total_bytes(files[PNG])))
+        for rate, chosen in systems.items():
+            rates[rate] = measure_rate(protocol, rate, chosen, arguments.epochs, arguments.rounds, decoding)
+            show(rate, rates[rate])
+    except Unavailable as error:
+        console.print(f"Memory and disk cannot be limited, which takes root: {error}. Only readers alone are measured.")
+    readers = {}
+    for chosen in (paths["small"], paths["L3 fast"]):
+        readers[f"{total_bytes(chosen) / len(chosen) / 1e6:.1f} MB"] = measure_reader(
+            chosen, 1 if arguments.quick else 3
+        )
+
+    reached = list(targets(rates, readers))
+    show_targets(reached)
+    results = {
+        "settings": {
+            "batch_size": BATCH_SIZE,
+            "threads": THREADS,
+            "files": len(files[PNG]),
+            "share_in_memory": SHARE_IN_MEMORY,
+            "epochs": arguments.epochs,
+            "rounds": arguments.rounds,
+        },
+        "cpu_share_of_other_processes": others.share(),
+        "datasets": {
+            name: {"bytes_per_image": total_bytes(chosen) / len(chosen), "decode_images_per_s": decoding[name]}
+            for name, chosen in files.items()
+        },
+        "rates": rates,
+        "reader_alone": readers,
+    }
+    path = write_results("liquid", results, reached, arguments.out)
+    console.print(f"Results: {path}")
+    if rates:
+        liquid_plots.throughput(rates, path.with_suffix(".svg"))
+    if "300 MB/s" in rates:
+        liquid_plots.batches(
+            {figures["reader"]: figures for figures in rates["300 MB/s"].values() if figures["dataset"] == PNG_BMP},
+            path.with_name("liquid_batches.svg"),
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Makes the files that benchmarks/liquid.py reads: distinct images cut from photographs, in several formats."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import console, pillow, png
+from datasets import Images
+
+import dali_l3
+
+SEED = 4
+FHD = (1080, 1920)
+SMALL = (270, 320)  # an L3 file of about 100 KB
+SMALL_FILES = 1600
+FHD_FILES = 400  # of a dataset, for results that count
+
+Encode = Callable[[np.ndarray], bytes]
+
+
+def l3_raw(image: np.ndarray) -> bytes:
+    return dali_l3.encode(image, profile="raw")
+
+
+@dataclass(frozen=True)
+class Set:
+    """A folder of files of one format."""
+
+    encode: Encode
+    suffix: str
+    size: tuple[int, int] = FHD  # height, width in pixels
+
+
+SETS = {
+    "PNG": Set(png, "png"),
+    "BMP": Set(pillow("BMP"), "bmp"),
+    "L3 fast": Set(dali_l3.encode, "l3"),
+    "L3 raw": Set(l3_raw, "l3"),
+    "small": Set(dali_l3.encode, "l3", SMALL),
+}
+"""By name. All sets of FHD images hold the same images, in the same order."""
+
+
+def view(photo: np.ndarray, size: tuple[int, int], number: int) -> np.ndarray:
+    """An image cut from a photograph at a place, and flipped in a way, that the number decides.
+
+    The photograph is extended by reflection, so that a view as large as the photograph can be shifted, too.
+    """
+    rng = np.random.default_rng((SEED, number))
+    height, width = size
+    margins = ((height // 2, height - height // 2), (width // 2, width - width // 2), (0, 0))
+    extended = np.pad(photo, margins, mode="symmetric")
+    top, left = (rng.integers(extended.shape[axis] - size[axis] + 1) for axis in (0, 1))
+    rows, columns = rng.choice([1, -1], 2)
+    return np.ascontiguousarray(extended[top : top + height, left : left + width][::rows, ::columns])
+
+
+def make(work: Path, photos: Images, count: int) -> dict[str, list[Path]]:
+    """The files of every set, by its name; `count` of each FHD set. Files of an earlier run are used again.
+
+    Raises:
+        SystemExit: The disk is too full.
+    """
+    counts = {name: count if kind.size == FHD else SMALL_FILES for name, kind in SETS.items()}
+    paths = {
+        name: [work / name.replace(" ", "-") / f"{number:04}.{kind.suffix}" for number in range(counts[name])]
+        for name, kind in SETS.items()
+    }
+    recipe = _recipe(photos, counts)
+    record = work / "recipe.json"
+    if record.is_file() and json.loads(record.read_text(encoding="utf-8")) == recipe:
+        return paths
+
+    record.unlink(missing_ok=True)
+    needed = sum(counts[name] * kind.size[0] * kind.size[1] * 3 for name, kind in SETS.items())  # as if all were raw
+    work.mkdir(parents=True, exist_ok=True)
+    console.print(f"Makes {sum(counts.values())} files in {work}, up to {needed / 1e9:.1f} GB, a few minutes")
+    if shutil.disk_usage(work).free < needed:
+        raise SystemExit(f"{work}: less than {needed / 1e9:.1f} GB free")
+    for files in paths.values():
+        shutil.rmtree(files[0].parent, ignore_errors=True)
+        files[0].parent.mkdir()
+    with ProcessPoolExecutor() as pool:
+        processes = os.cpu_count() or 1
+        jobs = [pool.submit(_write, paths, photos, first, processes) for first in range(processes)]
+        for job in jobs:
+            job.result()
+    os.sync()  # the page cache drops only what is on the disk
+    record.write_text(json.dumps(recipe), encoding="utf-8")
+    return paths
+
+
+def _recipe(photos: Images, counts: dict[str, int]) -> dict[str, Any]:
+    """What decides the files' content, but for the code of this module and the encoders."""
+    return {
+        "seed": SEED,
+        "photos": {name: zlib.crc32(photo) for name, photo in photos.items()},
+        "sets": {name: [count, *SETS[name].size] for name, count in counts.items()},
+    }
+
+
+def _write(paths: dict[str, list[Path]], photos: Images, first: int, step: int) -> None:
+    """Writes every `step`th image of every set."""
+    for size in {kind.size for kind in SETS.values()}:
+        files = {name: paths[name] for name, kind in SETS.items() if kind.size == size}
+        for number in range(first, len(next(iter(files.values()))), step):
+            image = view(list(photos.values())[number % len(photos)], size, number)
+            for name in files:
+                files[name][number].write_bytes(SETS[name].encode(image))
+
+
+def mixed(paths: dict[str, list[Path]], shares: dict[str, int]) -> list[Path]:
+    """The files of a dataset that holds every image once, in formats that are drawn at random.
+
+    Args:
+        paths: As `make` returns them.
+        shares: How many of ten files there are of each set. They add up to ten.
+    """
+    names = np.repeat(list(shares), list(shares.values()))
+    count = len(paths[names[0]])
+    drawn = np.random.default_rng(SEED).permutation(np.resize(names, count))
+    return [paths[name][number] for number, name in enumerate(drawn)]
+
+
+def evict(paths: list[Path]) -> None:
+    """Drops the files from the page cache."""
+    for path in paths:
+        with path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

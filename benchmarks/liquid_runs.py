@@ -1,0 +1,149 @@
+"""Runs of benchmarks/liquid.py: DALI pipelines, each in a fresh process with limits on its memory and its disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import liquid_files
+from common import OthersLoad
+from liquid_groups import group
+from liquid_worker import SETTLING
+
+Figures = dict[str, Any]
+
+BATCH_SIZE = 16
+THREADS = 2
+SEED = 4
+SLACK = 128 << 20  # bytes: a batch of images in flight more or less, and what else differs from run to run
+
+DALI, DALI_COPYING, MINIO, LIQUID = "DALI", "DALI, no mmap", "MinIO", "Liquid"
+READERS: dict[str, tuple[str, Figures]] = {  # the operator's name, its arguments
+    DALI: ("file", {"shuffle_after_epoch": True}),  # of DALI's two ways to shuffle the one that reads less again
+    DALI_COPYING: ("file", {"shuffle_after_epoch": True, "dont_use_mmap": True}),
+    MINIO: ("liquid", {"policy": "minio"}),
+    LIQUID: ("liquid", {"policy": "liquid"}),
+}
+
+
+def run(
+    files: list[Path],
+    reader: str,
+    *,
+    cache_size: int = 0,
+    decode: bool = True,
+    warm_up: int = 1,
+    epochs: int = 1,
+    seconds: float = 0,
+    disk: str | None = None,
+    disk_bytes_per_s: int | None = None,
+    memory_bytes: int | None = None,
+) -> Figures:
+    """Measures a pipeline.
+
+    Args:
+        files: The dataset, of which the last files may be left out, so that batches are whole.
+        reader: One of READERS.
+        cache_size: Bytes for MinIO and Liquid; DALI's readers do without.
+        decode: Whether a decoder follows the reader.
+        warm_up: Epochs before those measured.
+        epochs: To measure, at least.
+        seconds: To measure, at least.
+        disk: Where the files are (see liquid_groups.disk_of), if memory and bytes from disk are to be measured.
+        disk_bytes_per_s: Speed limit of the disk, if any.
+        memory_bytes: Limit on the memory of the process, page cache included, if any.
+
+    Returns:
+        What liquid_worker.run measures, ``memory_peak_bytes`` (without the page cache; 0 without `disk`) and
+        ``cpu_share_of_other_processes``.
+
+    Raises:
+        Unavailable: Memory and disk cannot be measured or limited here.
+        SystemExit: The process failed.
+    """
+    operator, arguments = READERS[reader]
+    own = group(f"dali-l3-benchmark-{os.getpid()}", disk) if disk else None
+    job = {
+        "files": [str(path) for path in files[: len(files) // BATCH_SIZE * BATCH_SIZE]],
+        "reader": operator,
+        "arguments": {"seed": SEED} | arguments | ({"cache_size": cache_size} if operator == "liquid" else {}),
+        "batch_size": BATCH_SIZE,
+        "threads": THREADS,
+        "decode": decode,
+        "warm_up": warm_up,
+        "epochs": epochs,
+        "seconds": seconds,
+        "group": own and (own.name, disk),
+    }
+    others = OthersLoad()
+    if not own:
+        measured, peak = _run_process(job, int)
+    else:
+        own.create(memory_bytes, disk_bytes_per_s)
+        try:
+            measured, peak = _run_process(job, own.memory_bytes)
+        finally:
+            own.remove()
+    return measured | {"memory_peak_bytes": peak, "cpu_share_of_other_processes": others.share()}
+
+
+def _run_process(job: Figures, memory_bytes: Callable[[], int]) -> tuple[Figures, int]:
+    """What the worker measures, and the peak of its memory."""
+    worker = str(Path(__file__).with_name("liquid_worker.py"))
+    peak = 0
+    with tempfile.TemporaryFile("w+") as stdin, tempfile.TemporaryFile("w+") as stdout:
+        json.dump(job, stdin)
+        stdin.seek(0)
+        with subprocess.Popen([sys.executable, worker], stdin=stdin, stdout=stdout) as process:
+            while process.poll() is None:
+                time.sleep(0.05)
+                peak = max(peak, memory_bytes())
+        if process.returncode:
+            what = f"readers.{job['reader']} {job['arguments']} with {job['files'][0]} and others"
+            why = "was killed: too little memory" if process.returncode == -signal.SIGKILL else "failed"
+            raise SystemExit(f"{what}: the process {why}")
+        stdout.seek(0)
+        return json.load(stdout), peak
+
+
+def everything(files: list[Path]) -> int:
+    """A cache_size that is enough for all files."""
+    return sum(path.stat().st_size + 4096 for path in files)
+
+
+@dataclass
+class Protocol:
+    """The same memory and the same disk for all: a process has room for itself and a budget for the dataset."""
+
+    datasets: dict[str, list[Path]]
+    disk: str  # as liquid_groups.disk_of returns it
+    budget: int  # bytes
+    _sizes: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def run(self, reader: str, dataset: str, disk_bytes_per_s: int | None, **settings: Any) -> Figures:
+        """A run with the memory limited, and with files that are not in the page cache.
+
+        Returns:
+            What `run` does, and ``memory_limit_bytes``.
+        """
+        limit = self._size(reader, dataset) + self.budget + SLACK
+        files = self.datasets[dataset]
+        liquid_files.evict(files)
+        limits = {"disk": self.disk, "disk_bytes_per_s": disk_bytes_per_s, "memory_bytes": limit}
+        return run(files, reader, cache_size=self.budget, **limits, **settings) | {"memory_limit_bytes": limit}
+
+    def _size(self, reader: str, dataset: str) -> int:
+        """Bytes of a process that keeps nothing of the dataset."""
+        if (reader, dataset) not in self._sizes:
+            files = self.datasets[dataset][: (SETTLING + 2) * BATCH_SIZE]  # enough to reach the size
+            self._sizes[reader, dataset] = run(files, reader, warm_up=0, disk=self.disk)["memory_peak_bytes"]
+        return self._sizes[reader, dataset]

@@ -1,0 +1,251 @@
+"""The profiler's predictions beside what is reached: mixes of formats on disks of several speeds.
+
+    python benchmarks/profiler.py WORK [FOLDER ...]
+
+profiles a dataset of PNG files for each speed of the disk, measures the mixes it predicts, and writes
+results/profiler.json with plots beside it. Files come from liquid_files.py, as for liquid.py. Limiting the disk takes
+root. The protocol is described in docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import multiprocessing
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import datasets
+import liquid_files
+import matplotlib.pyplot as plt
+from common import RESULTS, OthersLoad, Target, console, show_targets, write_results
+from liquid_groups import Group, disk_of, group
+from rich.progress import track
+from rich.table import Table
+
+Figures = dict[str, Any]
+Weights = dict[str, int]
+
+GROUPS = itertools.count()  # numbers of control groups
+
+RATES = {"150 MB/s": 150_000_000, "300 MB/s": 300_000_000, "800 MB/s": 800_000_000, "unthrottled": None}
+SEARCHED = "300 MB/s"  # where a mix of PNG and BMP is best
+SETS = {"png": "PNG", "bmp": "BMP", "l3-fast": "L3 fast", "l3-raw": "L3 raw"}  # format: set
+FILES = 128
+SHARE_IN_MEMORY = 0.3  # of the bytes of the PNG files
+BATCH_SIZE, THREADS, SECONDS, SAMPLE = 16, 2, 2.0, 64
+SWEEP: list[Weights] = [
+    {name: weight for name, weight in (("png", tenths), ("bmp", 10 - tenths)) if weight} for tenths in range(11)
+]
+OTHERS: list[Weights] = [{"l3-fast": 10}, {"l3-fast": 7, "l3-raw": 3}, {"l3-fast": 5, "png": 5}, {"l3-raw": 10}]
+
+ERROR_TARGET = 0.1  # of a prediction, relative to what is measured, at most
+CHOICE_TARGET = 0.95  # of the best measured throughput that the recommended mix reaches, at least
+
+
+def profile(folder: str, formats: tuple[str, ...], cache_size: int, work: str) -> Any:
+    """The profile of the PNG files in a folder, for some candidate formats."""
+    from dali_l3.profiling import profiler
+    from dali_l3.profiling.measuring import Setting
+
+    setting = Setting(BATCH_SIZE, THREADS, seconds=SECONDS)
+    return profiler.profile(folder, profiler.Options(setting, cache_size, formats, SAMPLE, work))
+
+
+def search_as_the_paper(folder: str, cache_size: int, work: str) -> Figures:
+    """The paper's search and its figure 3 for PNG and BMP. Runs in a process with a limited disk."""
+    from dali_l3.profiling.report import figures
+
+    found = profile(folder, ("png", "bmp"), cache_size, work)
+    steps = [
+        {"ratio": step.ratio, "load": step.load, "decode": step.decode, "throughput": step.throughput}
+        for step in found.search.search.steps
+    ]
+    return {
+        "best": found.search.search.best.ratio,
+        "program": found.search.program,
+        "agrees": found.search.agrees,
+        "steps": steps,
+        "figure": figures.balance(found),
+    }
+
+
+def measure_rate(folder: str, paths: dict[str, list[str]], cache_size: int, work: str) -> Figures:
+    """Profiles the PNG files in a folder, and measures mixes of their images. Runs in a process with a limited disk."""
+    from dali_l3.profiling import profiler
+    from dali_l3.profiling.costs import predict
+    from dali_l3.profiling.isolation import call_isolated
+    from dali_l3.profiling.measuring import measure
+
+    found = profile(folder, tuple(SETS), cache_size, work)
+    costs = {name: format.costs for name, format in found.formats.items()}
+    pair, _ = profiler.recommend({name: costs[name] for name in ("png", "bmp")}, found.conditions)
+    recommended = [dict(pair.weights), dict(found.recommendation.weights)]
+    mixes = {}
+    for weights in [*SWEEP, *OTHERS, *recommended]:
+        shares = {name: weight / sum(weights.values()) for name, weight in weights.items()}
+        if name_of(weights) in mixes:
+            continue
+        prediction = predict(shares, costs, found.conditions)
+        measured = call_isolated(measure, mixed(paths, weights), found.setting, cache_size=cache_size)
+        mixes[name_of(weights)] = {
+            "weights": weights,
+            "predicted": prediction.throughput,
+            "limit": prediction.limit,
+            "measured": measured.throughput.mean,
+            "quartiles": [measured.throughput.low, measured.throughput.high],
+            "hit_ratio": measured.hit_ratio,
+            "predicted_hit_ratio": prediction.hit_ratio,
+        }
+    return {
+        "recommended_png_bmp": name_of(recommended[0]),
+        "recommended": name_of(recommended[1]),
+        "searched": f"{SETS[found.search.encoded]}:{SETS[found.search.raw]} {found.search.search.best.ratio}",
+        "formats": {
+            name: {
+                "image_bytes": format.costs.image_bytes,
+                "load": format.load.mean,
+                "decode": format.decode.mean,
+                "load_cpu_ms": format.costs.load_cpu_seconds * 1e3,
+                "decode_cpu_ms": format.costs.decode_cpu_seconds * 1e3,
+            }
+            for name, format in found.formats.items()
+        },
+        "mixes": mixes,
+    }
+
+
+def name_of(weights: Weights) -> str:
+    """As PNG:BMP 3:7."""
+    names = ":".join(SETS[name] for name in weights)
+    return names + (f" {':'.join(map(str, weights.values()))}" if len(weights) > 1 else "")
+
+
+def mixed(paths: dict[str, list[str]], weights: Weights) -> list[str]:
+    """Every image once, in formats dealt out evenly in these proportions."""
+    total = sum(weights.values())
+    names = [name for name, weight in weights.items() for _ in range(weight)]
+    count = len(next(iter(paths.values())))
+    stride = next(stride for stride in (7, 3, 1) if total % stride)  # spreads each format over the images
+    return [paths[names[number * stride % total]][number] for number in range(count)]
+
+
+def join(name: str, disk: str) -> None:
+    group(name, disk).join()
+
+
+def run_limited(disk: str, bytes_per_s: int | None, function: Callable[..., Figures], *arguments: Any) -> Figures:
+    """Calls a function in a process of its own whose disk is limited."""
+    own = group(f"dali-l3-profiler-{os.getpid()}-{next(GROUPS)}", disk)
+    own.create(disk_bytes_per_s=bytes_per_s)
+    try:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1, context, join, (own.name, disk)) as pool:
+            return pool.submit(function, *arguments).result()
+    finally:
+        remove(own)
+
+
+def remove(own: Group) -> None:
+    """Removes the group as soon as it is empty: the processes that made others for it end some time later."""
+    for _ in range(100):
+        try:
+            return own.remove()
+        except OSError:
+            time.sleep(0.1)
+    console.print(f"The control group {own.name} is not empty and stays.")
+
+
+def targets(rates: dict[str, Figures]) -> Iterator[Target]:
+    for rate, figures in rates.items():
+        mixes = figures["mixes"]
+        error = max(abs(mix["predicted"] / mix["measured"] - 1) for mix in mixes.values())
+        yield Target(f"{rate}: error of {len(mixes)} predictions, largest", error, ERROR_TARGET, at_most=True)
+        sweep = max(mixes[name_of(weights)]["measured"] for weights in SWEEP)
+        chosen = mixes[figures["recommended_png_bmp"]]["measured"]
+        yield Target(f"{rate}: recommended PNG:BMP / best ratio", chosen / sweep, CHOICE_TARGET)
+        best = max(mix["measured"] for mix in mixes.values())
+        chosen = mixes[figures["recommended"]]["measured"]
+        yield Target(f"{rate}: recommended mix / best measured", chosen / best, CHOICE_TARGET)
+
+
+def show(rate: str, figures: Figures) -> None:
+    table = Table("", "predicted", "limit", "measured", "ratio", title=rate)
+    for name, mix in figures["mixes"].items():
+        ratio = mix["predicted"] / mix["measured"]
+        table.add_row(name, f"{mix['predicted']:.1f}", mix["limit"], f"{mix['measured']:.1f}", f"{ratio:.2f}")
+    console.print(table)
+    console.print(
+        f"Recommended: {figures['recommended']}; of PNG and BMP {figures['recommended_png_bmp']}; "
+        f"searched: {figures['searched']}"
+    )
+
+
+def plot(rates: dict[str, Figures], path: Path) -> None:
+    """Predicted and measured images/s along the ratios of PNG and BMP, a panel for each speed of the disk."""
+    plt.rcParams["svg.hashsalt"] = path.name  # the same figures make the same file
+    figure, panels = plt.subplots(2, 2, figsize=(8, 6), sharex=True, layout="constrained")
+    for axes, (rate, figures) in zip(panels.flat, rates.items(), strict=False):
+        mixes = [figures["mixes"][name_of(weights)] for weights in SWEEP]
+        tenths = range(len(SWEEP))
+        axes.plot(tenths, [mix["predicted"] for mix in mixes], label="predicted", color="tab:gray")
+        axes.plot(tenths, [mix["measured"] for mix in mixes], "o", label="measured", color="tab:red")
+        axes.set(title=f"Disk: {rate}", ylim=(0, None), xticks=tenths)
+    for axes in panels[:, 0]:
+        axes.set_ylabel("images/s")
+    for axes in panels[1]:
+        axes.set_xlabel("tenths of PNG, the others BMP")
+    panels[0, 0].legend()
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Compare the profiler's predictions with measurements.")
+    parser.add_argument("work", type=Path, help="folder for the files, which are kept, on the disk to measure")
+    parser.add_argument("folders", type=Path, nargs="*", help="folders of PNG photographs (default: scikit-image's)")
+    parser.add_argument("--rates", nargs="+", choices=RATES, default=list(RATES), help="speed limits of the disk")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
+    arguments = parser.parse_args()
+    work = arguments.work.resolve()
+    photos = {name: photo for images in datasets.load(arguments.folders).values() for name, photo in images.items()}
+    made = liquid_files.make(work, photos, liquid_files.FHD_FILES)
+    paths = {name: [str(path) for path in made[kind][:FILES]] for name, kind in SETS.items()}
+    cache_size = int(SHARE_IN_MEMORY * sum(os.path.getsize(path) for path in paths["png"]))
+    disk = disk_of(work)
+    others = OthersLoad()
+    rates = {}
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        for path in paths["png"]:
+            os.symlink(path, os.path.join(folder, os.path.basename(path)))
+        for rate in track(arguments.rates, "Measures", console=console):
+            rates[rate] = run_limited(disk, RATES[rate], measure_rate, folder, paths, cache_size, str(work))
+            show(rate, rates[rate])
+        search = run_limited(disk, RATES[SEARCHED], search_as_the_paper, folder, cache_size, str(work))
+        console.print(f"PNG and BMP at {SEARCHED}, searched as in the paper: {search['best']}")
+    reached = list(targets(rates))
+    show_targets(reached)
+    results = {
+        "settings": {
+            "batch_size": BATCH_SIZE,
+            "threads": THREADS,
+            "files": FILES,
+            "sample": SAMPLE,
+            "share_in_memory": SHARE_IN_MEMORY,
+        },
+        "cpu_share_of_other_processes": others.share(),
+        "rates": rates,
+        "search": {"rate": SEARCHED} | {name: value for name, value in search.items() if name != "figure"},
+    }
+    path = write_results("profiler", results, reached, arguments.out)
+    plot(rates, path.with_suffix(".svg"))
+    path.with_name("profiler_balance.svg").write_text(search["figure"], encoding="utf-8")
+    console.print(f"Results: {path}")
+
+
+if __name__ == "__main__":
+    main()
