@@ -28,6 +28,8 @@ from liquid_groups import Group, disk_of, group
 from rich.progress import track
 from rich.table import Table
 
+from dali_l3.profiling import encoding
+
 Figures = dict[str, Any]
 Weights = dict[str, int]
 
@@ -35,7 +37,7 @@ GROUPS = itertools.count()  # numbers of control groups
 
 RATES = {"150 MB/s": 150_000_000, "300 MB/s": 300_000_000, "800 MB/s": 800_000_000, "unthrottled": None}
 SEARCHED = "300 MB/s"  # where a mix of PNG and BMP is best
-SETS = {"png": "PNG", "bmp": "BMP", "l3-fast": "L3 fast", "l3-raw": "L3 raw"}  # format: set
+FORMATS = {"png": "PNG", "bmp": "BMP", "l3-fast": "L3 fast", "l3-raw": "L3 raw"}  # with what they are called here
 FILES = 128
 SHARE_IN_MEMORY = 0.3  # of the bytes of the PNG files
 BATCH_SIZE, THREADS, SECONDS, SAMPLE = 16, 2, 2.0, 64
@@ -82,7 +84,7 @@ def measure_rate(folder: str, paths: dict[str, list[str]], cache_size: int, work
     from dali_l3.profiling.isolation import call_isolated
     from dali_l3.profiling.measuring import measure
 
-    found = profile(folder, tuple(SETS), cache_size, work)
+    found = profile(folder, tuple(FORMATS), cache_size, work)
     costs = {name: format.costs for name, format in found.formats.items()}
     pair, _ = profiler.recommend({name: costs[name] for name in ("png", "bmp")}, found.conditions)
     recommended = [dict(pair.weights), dict(found.recommendation.weights)]
@@ -105,7 +107,7 @@ def measure_rate(folder: str, paths: dict[str, list[str]], cache_size: int, work
     return {
         "recommended_png_bmp": name_of(recommended[0]),
         "recommended": name_of(recommended[1]),
-        "searched": f"{SETS[found.search.encoded]}:{SETS[found.search.raw]} {found.search.search.best.ratio}",
+        "searched": f"{FORMATS[found.search.encoded]}:{FORMATS[found.search.raw]} {found.search.search.best.ratio}",
         "formats": {
             name: {
                 "image_bytes": format.costs.image_bytes,
@@ -120,9 +122,15 @@ def measure_rate(folder: str, paths: dict[str, list[str]], cache_size: int, work
     }
 
 
+def convert(files: list[str], folder: str) -> dict[str, list[str]]:
+    """The files in every format, written as the profiler does: not all PNG files decode equally fast."""
+    sample = encoding.encode_sample(files, tuple(FORMATS), folder, encoding.announce(files, tuple(FORMATS)))
+    return {name: sample.paths(name) for name in FORMATS}
+
+
 def name_of(weights: Weights) -> str:
     """As PNG:BMP 3:7."""
-    names = ":".join(SETS[name] for name in weights)
+    names = ":".join(FORMATS[name] for name in weights)
     return names + (f" {':'.join(map(str, weights.values()))}" if len(weights) > 1 else "")
 
 
@@ -213,15 +221,15 @@ def main() -> None:
     arguments = parser.parse_args()
     work = arguments.work.resolve()
     photos = {name: photo for images in datasets.load(arguments.folders).values() for name, photo in images.items()}
-    made = liquid_files.make(work, photos, liquid_files.FHD_FILES)
-    paths = {name: [str(path) for path in made[kind][:FILES]] for name, kind in SETS.items()}
-    cache_size = int(SHARE_IN_MEMORY * sum(os.path.getsize(path) for path in paths["png"]))
+    made = liquid_files.make(work, photos, liquid_files.FHD_FILES)["PNG"][:FILES]
+    cache_size = int(SHARE_IN_MEMORY * sum(path.stat().st_size for path in made))
     disk = disk_of(work)
     others = OthersLoad()
     rates = {}
-    with tempfile.TemporaryDirectory(dir=work) as folder:
-        for path in paths["png"]:
-            os.symlink(path, os.path.join(folder, os.path.basename(path)))
+    with tempfile.TemporaryDirectory(dir=work) as folder, tempfile.TemporaryDirectory(dir=work) as converted:
+        for path in made:
+            os.symlink(path, os.path.join(folder, path.name))
+        paths = convert([str(path) for path in made], converted)
         for rate in track(arguments.rates, "Measures", console=console):
             rates[rate] = run_limited(disk, RATES[rate], measure_rate, folder, paths, cache_size, str(work))
             show(rate, rates[rate])

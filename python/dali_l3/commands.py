@@ -249,7 +249,8 @@ app.command(name="profile", no_args_is_help=True)(profile)
 
 def run() -> None:
     """Runs the command line and exits."""
-    sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold what the terminal's encoding lacks
+    if sys.stdout:  # which may be closed
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold what the terminal's encoding lacks
     try:
         app()
     except ConversionError as error:

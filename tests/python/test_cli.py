@@ -348,6 +348,14 @@ def test_what_is_no_regular_file_is_named_and_never_waited_for(tmp_path, command
     assert not (tmp_path / "out").exists()
 
 
+def test_a_closed_standard_output_is_no_error(tmp_path):
+    path = tmp_path / "a.l3"
+    path.write_bytes(dali_l3.encode(noise((4, 5))))
+    command = f"exec {sys.executable} -m dali_l3.cli info {path} >&-"
+    process = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True)
+    assert (process.returncode, process.stderr) == (0, "")
+
+
 def test_names_beyond_the_terminals_encoding_are_escaped(tmp_path):
     path = tmp_path / "猫.l3"
     path.write_bytes(dali_l3.encode(noise((4, 5))))

@@ -82,6 +82,14 @@ def test_lossy_formats_hand_over_what_they_cannot_hold(tmp_path, name, pixels, o
     np.testing.assert_array_equal(dali_l3.decode((tmp_path / "a.l3").read_bytes()), pixels)
 
 
+@pytest.mark.parametrize("shape", [(1, 1_000_001), (1_000_001, 1, 3)])
+def test_png_hands_over_what_libpng_would_refuse(tmp_path, shape):
+    for most, expected in ((1_000_000, "png"), (1_000_001, "l3-fast")):
+        np.save(tmp_path / "a.npy", np.zeros([min(side, most) for side in shape], np.uint8))
+        outcome = convert_file(Task(str(tmp_path / "a.npy"), str(tmp_path / "a.png"), "png"))
+        assert (outcome.status, outcome.format) == ("done", expected)
+
+
 def test_single_channel_arrays_become_gray_images(tmp_path):
     pixels = noise((9, 7, 1))
     np.save(tmp_path / "a.npy", pixels)

@@ -52,8 +52,8 @@ def convert_image(data: bytes, format: str = L3_FAST, effort: int = 2, max_pixel
 def convert_file(task: Task, effort: int = 2, max_pixels: int = DEFAULT_MAX_PIXELS) -> Outcome:
     """Converts `task.source` to `task.format` (by default l3-fast), upright, with its metadata and its date.
 
-    What the format cannot hold becomes l3-fast instead, and a file in `task.target`'s place goes: the outcome then names
-    the target that was written, and why.
+    What the format cannot hold becomes l3-fast instead: the outcome then names the target that was written, and why. A
+    file at `task.target`, made of an earlier source, is removed.
     The target gets its name only after it decoded to the same pixels (or, of a lossy format, was compared with them).
 
     effort: of L3, 1 … 3

@@ -125,9 +125,11 @@ def _obstacle(pixels: np.ndarray, channels: tuple[int, ...], max_side: int = sys
     count = pixels.shape[2] if pixels.ndim == 3 else 1
     if count not in channels:
         return _PIXELS_OF_CHANNELS[count]
-    if max(pixels.shape[:2]) > max_side:
-        return f"a side of more than {max_side} pixels"
-    return None
+    return _side_obstacle(pixels, max_side)
+
+
+def _side_obstacle(pixels: np.ndarray, max_side: int) -> str | None:
+    return f"a side of more than {max_side} pixels" if max(pixels.shape[:2]) > max_side else None
 
 
 def _webp_obstacle(pixels: np.ndarray) -> str | None:
@@ -137,11 +139,12 @@ def _webp_obstacle(pixels: np.ndarray) -> str | None:
     return obstacle
 
 
+_png_obstacle = functools.partial(_side_obstacle, max_side=1_000_000)  # of libpng, unless programs raise it
 _bmp_obstacle = functools.partial(_obstacle, channels=(1, 3))
 _jpeg_obstacle = functools.partial(_obstacle, channels=(1, 3), max_side=65500)
 
 _LOSSLESS_FORMATS = {
-    "png": Format("png", ".png", "PNG", encode_png, _decode_image, is_whole_png, metadata_limits=_ICC_AND_EXIF),
+    "png": Format("png", ".png", "PNG", encode_png, _decode_image, is_whole_png, _png_obstacle, _ICC_AND_EXIF),
     "tiff": Format(
         "tiff", ".tiff", "TIFF", encode_tiff, _decode_image, is_whole_tiff, metadata_limits={"icc": sys.maxsize}
     ),

@@ -127,8 +127,8 @@ def diagnose(
 
     if step:
         add("synthetic", "the training step alone, with a batch that stays", measure_step, files, step=step)
-    in_memory = first_in_memory(files, setting.batch_size)
-    add("memory", "decoding, encoded images in memory", measure, in_memory, load=False, consume=step)
+    first = first_in_memory(files, setting.batch_size)
+    add("memory", "decoding, encoded images in memory", measure, first, load=False, consume=step)
     add("page cache", "fn.readers.file, files in the page cache", measure_file_reader, files, consume=step)
     disk = "fn.readers.file, files on the disk"
     try:

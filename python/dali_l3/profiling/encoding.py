@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..conversion.formats import L3_FAST, find_format
+from ..conversion.interrupting import stopping_on_signals
 from ..conversion.outcomes import ConversionError, Outcome, Task, reporting
 from ..conversion.reading import prepare_process, read_image
 from ..conversion.workers import default_workers, run_tasks
@@ -56,9 +57,8 @@ def announce(sample: Sequence[str], formats: Sequence[str], tick: Callable[[], N
 
     Decodes the images to know. tick: called for each
     """
-    outcomes = run_tasks(_measure, [Task(path) for path in sample], default_workers(), prepare_process)
     pixels = 0
-    for outcome in outcomes:
+    for outcome in _run(_measure, [Task(path) for path in sample]):
         pixels += outcome.raw_size
         tick()
     return len(formats) * (int(pixels * _MOST_EXPANSION) + len(sample) * _FILE_OVERHEAD)
@@ -91,7 +91,7 @@ def encode_sample(
     outcomes: dict[str, _EncodedImage] = {}
     failures = []
     function = functools.partial(_encode, formats=tuple(formats), folder=folder)
-    for outcome in run_tasks(function, tasks, default_workers(), prepare_process):
+    for outcome in _run(function, tasks):
         if outcome.status == "done":
             outcomes[outcome.target] = outcome
         else:
@@ -108,6 +108,12 @@ def encode_sample(
         suffix = find_format(format).suffix
         result.replaced[format] = sum(not file.path.endswith(suffix) for file in files)
     return result
+
+
+def _run(function: Callable[[Task], Outcome], tasks: list[Task]) -> Iterator[Outcome]:
+    """The outcomes of tasks in workers. Signals end it after the tasks at hand; for the main thread."""
+    with stopping_on_signals() as stopped:
+        yield from run_tasks(function, tasks, default_workers(), prepare_process, stopped)
 
 
 @reporting

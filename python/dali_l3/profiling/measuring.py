@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import resource
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -237,14 +238,22 @@ def _build(read: Callable[[], Any], setting: Setting, decode: bool):
         encoded, _ = read()
         return fn.decoders.image(encoded, device=setting.device) if decode else encoded
 
-    pipeline = define()
-    pipeline.build()
+    with _pipeline_errors():
+        pipeline = define()
+        pipeline.build()
     return pipeline
 
 
 def _run_once(pipeline):
-    try:
+    with _pipeline_errors():
         return pipeline.run()
+
+
+@contextlib.contextmanager
+def _pipeline_errors() -> Iterator[None]:
+    """Makes DALI's errors a PipelineError."""
+    try:
+        yield
     except RuntimeError as error:
         _, _, reason = str(error).rpartition("encountered:")  # after the operator and where it was defined
         raise PipelineError(f"DALI: {reason.partition('Current pipeline object')[0].strip()}") from error
