@@ -451,6 +451,21 @@ def test_pixel_limit_holds_before_anything_is_allocated(name):
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize("tiled", [False, True])
+def test_jpeg_within_tiff_may_not_be_larger_than_its_part(tiled):
+    file = io.BytesIO()
+    tile = (16, 32) if tiled else None
+    tifffile.imwrite(file, noise((40, 60, 3)), photometric="rgb", compression="jpeg", tile=tile, rowsperstrip=16)
+    data = file.getvalue()
+    assert read_image(data).pixels.shape == (40, 60, 3)
+    height, width = struct.pack(">H", 16), struct.pack(">H", 32 if tiled else 60)
+    frame = data.index(b"\xff\xc0")
+    assert data[frame + 5 : frame + 9] == height + width
+    bomb = data[: frame + 5] + struct.pack(">HH", 9000, 9001) + data[frame + 9 :]
+    with pytest.raises(ImageError, match="JPEG data of 9001 x 9000 pixels in a smaller strip or tile"):
+        read_image(bomb)
+
+
 @pytest.mark.parametrize("name", ["JPEG", "WebP", "BMP"])
 @pytest.mark.filterwarnings("error")
 def test_limits_of_pillow_neither_count_nor_change(name, monkeypatch):

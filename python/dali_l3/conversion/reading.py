@@ -251,6 +251,8 @@ def _tiff_pixels(page: tifffile.TiffPage, max_pixels: int) -> np.ndarray:
 
     if lacks_data(page):
         raise ImageError("damaged TIFF file: strips or tiles are missing, or lie beyond its end")
+    if page.compression == tifffile.COMPRESSION.JPEG:
+        _check_jpeg_sizes(page)
 
     pixels = page.asarray(maxworkers=1)  # files are spread over processes already
     if page.axes == "SYX":  # channels stored as planes
@@ -266,6 +268,26 @@ def _tiff_pixels(page: tifffile.TiffPage, max_pixels: int) -> np.ndarray:
         pixels = pixels.astype(np.uint8) * np.uint8(255 // (2**bits - 1))
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
     return ~pixels if photometric == tifffile.PHOTOMETRIC.MINISWHITE else pixels
+
+
+def _check_jpeg_sizes(page: tifffile.TiffPage) -> None:
+    """Refuses strips and tiles whose JPEG data claims more pixels than they have: the decoder would believe it."""
+    for segment, _ in page.parent.filehandle.read_segments(page.dataoffsets, page.databytecounts):
+        width, height = _jpeg_size(segment)
+        if width * height > math.prod(page.chunks):
+            raise ImageError(f"damaged TIFF file: JPEG data of {width} x {height} pixels in a smaller strip or tile")
+
+
+def _jpeg_size(data: bytes) -> tuple[int, int]:
+    """Width and height in the frame header of JPEG data; 0 if there is none, on which its decoder will act."""
+    position = 2
+    while data[position : position + 1] == b"\xff" and position + 9 <= len(data):
+        marker, size = data[position + 1], int.from_bytes(data[position + 2 : position + 4], "big")
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            height, width = struct.unpack_from(">HH", data, position + 5)
+            return width, height
+        position += 2 + size
+    return 0, 0
 
 
 # ---- PNM -------------------------------------------------------------------------------------------------------------
