@@ -61,7 +61,7 @@ def test_the_sample_holds_the_images_in_every_format_and_order(sample, sources):
 
 
 def test_what_a_format_cannot_hold_becomes_l3(sample):
-    assert sample.replaced == {"png": 0, "bmp": 1, "l3-fast": 0, "jpeg@50": 1}
+    assert {name: sample.replaced(name) for name in sample.files} == {"png": 0, "bmp": 1, "l3-fast": 0, "jpeg@50": 1}
     assert sample.paths("bmp")[9].endswith(".l3")
 
 

@@ -14,3 +14,6 @@
 
 Needs DALI and the packages of the extra `profile`.
 """
+
+DEFAULT_FORMATS = ("png", "bmp", "l3-fast", "l3-raw")
+"""The candidates, unless others are named."""

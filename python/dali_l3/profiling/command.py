@@ -19,6 +19,7 @@ from ..conversion.outcomes import ConversionError
 from ..conversion.signatures import sniff_file
 from ..conversion.workers import default_workers
 from ..sizes import parse_size
+from . import DEFAULT_FORMATS
 
 if TYPE_CHECKING:
     from .profiler import Profile
@@ -32,7 +33,7 @@ def profile(
     source: Annotated[str, typer.Argument(metavar="SRC", help="The dataset: a folder of images.")],
     formats: Annotated[
         str, typer.Option(metavar="FORMAT,...", help="Candidates; lossy ones only if named here, as jpeg@95.")
-    ] = "png,bmp,l3-fast,l3-raw",
+    ] = ",".join(DEFAULT_FORMATS),
     device: Annotated[str, typer.Option(metavar="cpu|mixed", help="Of the decoder.")] = "cpu",
     threads: Annotated[int | None, typer.Option(min=1, help="Of DALI.", show_default="one per CPU")] = None,
     cache_size: Annotated[

@@ -6,7 +6,7 @@ import functools
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..conversion.formats import L3_FAST, find_format
 from ..conversion.interrupting import stopping_on_signals
@@ -34,17 +34,20 @@ class EncodedSample:
 
     files: by format; the same images in the same order for each
     raw_sizes: bytes of the images' pixels
-    replaced: by format, how many images it cannot hold, which are l3-fast instead, as `dali-l3 convert` does
     failures: images that could not be read, which the sample does without
     """
 
     files: dict[str, list[EncodedFile]]
-    raw_sizes: list[int] = field(default_factory=list)
-    replaced: dict[str, int] = field(default_factory=dict)
-    failures: list[Outcome] = field(default_factory=list)
+    raw_sizes: list[int]
+    failures: list[Outcome]
 
     def paths(self, format: str) -> list[str]:
         return [file.path for file in self.files[format]]
+
+    def replaced(self, format: str) -> int:
+        """How many images the format cannot hold: they are l3-fast instead, as `dali-l3 convert` makes them."""
+        suffix = find_format(format).suffix
+        return sum(not path.endswith(suffix) for path in self.paths(format))
 
 
 @dataclass(frozen=True)
@@ -90,24 +93,23 @@ def encode_sample(
     tasks = [Task(path, f"{number:06d}") for number, path in enumerate(sample)]
     outcomes: dict[str, _EncodedImage] = {}
     failures = []
+    taken = 0
     function = functools.partial(_encode, formats=tuple(formats), folder=folder)
     for outcome in _run(function, tasks):
         if outcome.status == "done":
             outcomes[outcome.target] = outcome
+            taken += outcome.target_size
         else:
             failures.append(outcome)
-        if sum(image.target_size for image in outcomes.values()) > announced:
+        if taken > announced:
             raise ConversionError(f"{folder}: the sample takes more than the {announced / 1e6:.0f} MB announced")
         tick()
     if not outcomes:
         raise ConversionError(f"no image of the sample can be read; {failures[0].source}: {failures[0].reason}")
-    images = [dict(outcomes[task.target].files) for task in tasks if task.target in outcomes]
-    result = EncodedSample({format: [image[format] for image in images] for format in formats}, failures=failures)
-    result.raw_sizes = [outcomes[task.target].raw_size for task in tasks if task.target in outcomes]
-    for format, files in result.files.items():
-        suffix = find_format(format).suffix
-        result.replaced[format] = sum(not file.path.endswith(suffix) for file in files)
-    return result
+    done = [outcomes[task.target] for task in tasks if task.target in outcomes]
+    images = [dict(image.files) for image in done]
+    files = {format: [image[format] for image in images] for format in formats}
+    return EncodedSample(files, [image.raw_size for image in done], failures)
 
 
 def _run(function: Callable[[Task], Outcome], tasks: list[Task]) -> Iterator[Outcome]:

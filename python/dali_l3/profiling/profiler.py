@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from ..conversion.formats import find_format
 from ..conversion.outcomes import ConversionError
 from ..conversion.workers import default_workers
-from . import encoding
+from . import DEFAULT_FORMATS, encoding
 from .costs import Conditions, FormatCosts, Prediction, hit_ratio, predict
 from .diagnosis import Diagnosis, diagnose
 from .encoding import EncodedSample
@@ -27,7 +27,6 @@ from .quality import Quality, sweep
 from .ratio_search import TENTHS, RatioSearch, search_ratio
 from .sampling import choose_sample, list_images
 
-DEFAULT_FORMATS = ("png", "bmp", "l3-fast", "l3-raw")
 _COLD = 4  # times the sample: images that are read once, from the disk, to see what DALI's reader makes of them
 _AGREEMENT = 0.05  # by how much the search's and the program's throughput may differ, relatively
 
@@ -284,7 +283,7 @@ def measure_format(name: str, sample: EncodedSample, setting: Setting, condition
         both.throughput,
         predict({name: 1.0}, {name: costs}, alike).throughput,
         statistics.fmean(psnr) if psnr else None,
-        sample.replaced[name],
+        sample.replaced(name),
     )
 
 
