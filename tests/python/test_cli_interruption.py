@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 
 import imagecodecs
@@ -178,49 +179,87 @@ def test_a_signal_while_the_program_starts_ends_it_quietly(tmp_path, module, num
     assert not (tmp_path / "dst").exists()
 
 
-TWICE_INTERRUPTED = """
+OWN_PROGRAM = """
+import os
 import signal
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+
 import worker_functions
 from dali_l3.conversion.outcomes import Task
 from dali_l3.conversion.workers import run_tasks
 
-def interrupt(number, frame):
-    print("interrupted", flush=True)
-    raise KeyboardInterrupt
+def announce(event, function):
+    def announcing(*arguments, **keywords):
+        print(event, flush=True)
+        return function(*arguments, **keywords)
+    return announcing
+
+def interrupting(submit):
+    def submit_interrupted(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        future = submit(*arguments)
+        print("submitted", flush=True)
+        return future
+    return submit_interrupted
+
+def run():
+    tasks = [Task("first"), *map(Task, ["endless"] * 10)]
+    for _ in run_tasks(worker_functions.run, tasks, 2):
+        print("started", flush=True)
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, interrupt)
-    for outcome in run_tasks(worker_functions.run, [Task("first"), *map(Task, ["endless"] * 10)], 2):
-        print("started", flush=True)
+    threading.Thread(target=threading.Event().wait, daemon=True).start()  # one that could receive the signals
+    ProcessPoolExecutor.shutdown = announce("shutting down", ProcessPoolExecutor.shutdown)
 """
 
 
-def test_a_program_of_ones_own_ends_when_it_is_interrupted_twice(tmp_path):
-    """With Python's usual KeyboardInterrupt, while the tasks at hand are never finished."""
-    script = tmp_path / "program.py"
-    script.write_text(TWICE_INTERRUPTED)
-    path = os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")])
-    process = subprocess.Popen(
-        [sys.executable, script],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    try:
-        assert process.stdout.readline() == "started\n"
-        workers = workers_of(process.pid)
-        assert workers
-        for _ in range(2):
-            os.kill(process.pid, signal.SIGINT)
-            assert process.stdout.readline() == "interrupted\n"
-        process.wait(timeout=60)
-        wait_for_end(workers)
-    finally:
+@pytest.fixture
+def start_own_program(tmp_path):
+    """Starts a program that runs tasks; most of them never end."""
+    processes = []
+
+    def start(program):
+        script = tmp_path / "program.py"
+        script.write_text(OWN_PROGRAM + textwrap.indent(program, "    "))
+        path = os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")])
+        process = subprocess.Popen(
+            [sys.executable, script],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_a_program_of_ones_own_ends_when_it_is_interrupted_twice(start_own_program):
+    """With Python's usual KeyboardInterrupt, while the tasks at hand are never finished."""
+    process = start_own_program("run()")
+    assert process.stdout.readline() == "started\n"
+    workers = workers_of(process.pid)
+    assert workers
+    os.kill(process.pid, signal.SIGINT)
+    assert process.stdout.readline() == "shutting down\n"
+    os.kill(process.pid, signal.SIGINT)
+    process.wait(timeout=60)
+    wait_for_end(workers)
     assert process.returncode == -signal.SIGINT, "of an exception that nobody caught"
+
+
+def test_an_interruption_does_not_cut_a_submission_short(start_own_program):
+    process = start_own_program("ProcessPoolExecutor.submit = interrupting(ProcessPoolExecutor.submit)\nrun()")
+    assert process.stdout.readline() == "submitted\n"
+    assert process.stdout.readline() == "shutting down\n"
 
 
 def exit_code_of(program):

@@ -6,14 +6,13 @@ file, not the run; and the parts of image readers that are Python do not queue f
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import os
 import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
 from .outcomes import Outcome, Task
@@ -62,13 +61,14 @@ def _run_until_crash(
     workers = min(workers, len(pending))
     strangers = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start_worker, (initializer,))
+    submitter = ThreadPoolExecutor(1)
     running = {}
     try:
+        submitter.submit(_block_interrupts).result()
         while running or (pending and not stopped()):
             while pending and len(running) < workers * _QUEUED_PER_WORKER and not stopped():
-                with _interrupts_blocked():
-                    future = pool.submit(function, pending[0])  # may raise: the task leaves the queue when accepted
-                    running[future] = pending.popleft()
+                future = submitter.submit(pool.submit, function, pending[0]).result()  # may raise:
+                running[future] = pending.popleft()  # the task leaves the queue when it is accepted
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 outcome = future.result()
                 del running[future]
@@ -80,6 +80,7 @@ def _run_until_crash(
         return crashed
     finally:
         try:
+            submitter.shutdown()
             pool.shutdown(cancel_futures=True)
         except BaseException:  # a second Ctrl-C: a pool that is half shut down would keep this process for ever
             for worker in set(multiprocessing.active_children()) - strangers:
@@ -89,17 +90,13 @@ def _run_until_crash(
     return []
 
 
-@contextlib.contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Keeps Ctrl-C from processes that are started meanwhile, for good: they inherit the signal mask.
+def _block_interrupts() -> None:
+    """Keeps Ctrl-C from the processes that this thread starts, for good: they inherit its signal mask.
 
-    The terminal sends it to the workers too, even to those still starting, but only this process shall act on it.
+    The terminal sends it to the workers too, even to those still starting, but only the main thread shall act on it.
+    That one must not block it, not even for a while: another thread would receive the signal and not wake it.
     """
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
 def _start_worker(initializer: Callable[[], None] | None) -> None:
