@@ -58,14 +58,12 @@ void fail(const char *file, int line, const std::string &message) {
   throw Failure();
 }
 
-}  // namespace testing
-
-int main(int argc, char **argv) {
+int run_tests(int argc, char **argv) {
   int run = 0, failed = 0;
-  for (const auto &test : testing::tests()) {
-    if (!testing::is_chosen(test, argc, argv)) continue;
+  for (const auto &test : tests()) {
+    if (!is_chosen(test, argc, argv)) continue;
     const auto start = std::chrono::steady_clock::now();
-    const bool passed = testing::passes(test);
+    const bool passed = passes(test);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     std::printf("%s %s (%.2f s)\n", passed ? "ok    " : "FAILED", test.name, seconds.count());
     std::fflush(stdout);
@@ -75,3 +73,5 @@ int main(int argc, char **argv) {
   std::printf("%d of %d tests failed\n", failed, run);
   return failed || !run;
 }
+
+}  // namespace testing

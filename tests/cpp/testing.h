@@ -1,5 +1,5 @@
 // A small test framework. TEST registers a function, CHECK and CHECK_EQUAL end it with a message where they fail, and a Context in scope
-// adds to the message. main, in testing.cc, runs the tests whose names contain one of its arguments, or all.
+// adds to the message.
 #pragma once
 
 #include <exception>
@@ -22,6 +22,9 @@ class Context {
 };
 
 struct Failure : std::exception {};
+
+// Runs the tests whose names contain one of the arguments, or all; returns what main is to return.
+int run_tests(int argc, char **argv);
 
 // Reports the failure of the running test and throws Failure.
 [[noreturn]] void fail(const char *file, int line, const std::string &message);

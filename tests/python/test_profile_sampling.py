@@ -6,10 +6,12 @@ import math
 import os
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import dali_l3
 from dali_l3.conversion.outcomes import ConversionError
 from dali_l3.profiling import sampling
 from dali_l3.profiling.sampling import Dataset, choose_sample, list_images
@@ -124,12 +126,18 @@ def test_files_that_cannot_be_opened_are_passed_over(tmp_path, monkeypatch):
     assert list_images(str(tmp_path)).files == [str(kept)]
 
 
+def make_l3_files(path):
+    path.mkdir()
+    (path / "a.l3").write_bytes(dali_l3.encode(np.zeros((2, 2), np.uint8)))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda path: None, "no such folder"),
         (lambda path: path.write_text("a file"), "not a folder"),
-        (lambda path: path.mkdir(), "no images"),
+        (lambda path: path.mkdir(), "no images that can be converted$"),
+        (make_l3_files, "no images that can be converted, only L3 files; `dali-l3 export` makes others"),
     ],
 )
 def test_not_a_folder_of_images(tmp_path, make, message):

@@ -30,10 +30,12 @@ def list_images(root: str, with_l3: bool = False) -> Dataset:
     """
     if not os.path.isdir(root):
         raise ConversionError(f"{root}: " + ("not a folder" if os.path.exists(root) else "no such folder"))
-    paths = (os.path.join(root, file) for file in walk(root).files)
+    paths = [os.path.join(root, file) for file in walk(root).files]
     files = [path for path in paths if _is_image(path, with_l3)]
     if not files:
-        raise ConversionError(f"{root}: no images")
+        l3_only = any(_is_image(path, with_l3=True) for path in paths)
+        cure = ", only L3 files; `dali-l3 export` makes others of them" if l3_only else ""
+        raise ConversionError(f"{root}: no images that can be converted{cure}")
     return Dataset(files, [os.path.getsize(path) for path in files])
 
 

@@ -55,15 +55,18 @@ TEST(seeks_into_padding) {
 }
 
 TEST(refuses_batches_that_cannot_be) {
-  SampleOrder order({.batch_size = 4}, 3, std::make_unique<CountingPlan>(3));
-  for (const int64_t batch : {int64_t{-1}, INT64_MAX / 2}) {
-    bool refused = false;
-    try {
-      order.seek(batch);
-    } catch (const std::runtime_error &) {
-      refused = true;
+  for (const bool pad : {false, true}) {
+    SampleOrder order({.pad_last_batch = pad, .batch_size = 4}, 3, std::make_unique<CountingPlan>(3));
+    order.seek(700'000);
+    for (const int64_t batch : {int64_t{-1}, int64_t{1} << 21, INT64_MAX / 8, INT64_MAX / 2}) {  // of an epoch too far, or of none
+      bool refused = false;
+      try {
+        order.seek(batch);
+      } catch (const std::runtime_error &) {
+        refused = true;
+      }
+      CHECK(refused);
     }
-    CHECK(refused);
   }
 }
 
