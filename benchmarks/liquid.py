@@ -56,6 +56,7 @@ SYSTEMS: dict[str, list[System]] = {  # by rate
     "800 MB/s": [(DALI, PNG), *FAST],
     "unthrottled": [(DALI, PNG), *FAST],
 }
+COMPARED: list[System] = [(MINIO, PNG_BMP), (LIQUID, PNG_BMP)]  # by the variation of their batch times
 QUICK_FILES = 240
 QUICK_SYSTEMS = {"300 MB/s": [(DALI, PNG), (MINIO, PNG_BMP), (LIQUID, PNG_BMP), (LIQUID, L3)]}
 
@@ -67,6 +68,7 @@ SPEED_TARGETS = {  # times DALI on PNG that the best of the datasets reaches, at
 POSSIBLE_TARGET = 0.9  # of what loading and decoding allow, at least
 DISK_TARGET = 0.02  # relative deviation of the bytes from disk, at most
 VARIATION_TARGET = 1  # of MinIO's variation of batch times, at most
+VARIATION_RUNS = 5  # of a round: that of a single run is off by a third
 READER_TARGET = 1  # of the speed of DALI's reader, at least
 
 
@@ -81,15 +83,16 @@ def measure_decoding(files: list[Path]) -> float:
 def measure_rate(
     protocol: Protocol, rate: str, systems: list[System], epochs: int, rounds: int, decoding: dict[str, float]
 ) -> dict[str, Figures]:
-    """The figures of the systems, by name. The systems take turns.
+    """The figures of the systems, by name. The systems take turns, those whose variation is compared several times.
 
     ``load_images_per_s`` is the speed of the reader alone; ``of_possible`` is the speed relative to the lower of
     loading's and decoding's (`decoding`, by dataset); both are missing for DALI's reader. ``times_dali`` is the speed
     relative to DALI's faster way to read PNG.
     """
     runs: dict[System, list[Figures]] = {system: [] for system in systems}
+    compared = [system for system in systems if system in COMPARED]
     for _ in range(rounds):
-        for system in runs:
+        for system in systems + (VARIATION_RUNS - 1) * compared:
             runs[system].append(protocol.run(*system, RATES[rate], epochs=epochs, seconds=2))
     results = {}
     for (reader, dataset), measured in runs.items():
@@ -124,6 +127,7 @@ def summary(runs: list[Figures], dataset_bytes: int) -> Figures:
         "batch_ms_p50": float(np.percentile(batch_ms, 50)),
         "batch_ms_p95": float(np.percentile(batch_ms, 95)),
         "batch_variation": float(batch_ms.std() / batch_ms.mean()),
+        "runs": len(runs),
         "memory_peak_bytes": max(each["memory_peak_bytes"] for each in runs),
         "memory_limit_bytes": runs[0]["memory_limit_bytes"],
         "cpu_share_of_other_processes": max(each["cpu_share_of_other_processes"] for each in runs),

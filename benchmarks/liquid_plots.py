@@ -28,12 +28,13 @@ def throughput(rates: dict[str, Systems], path: Path) -> None:
 
 
 def batches(systems: Systems, path: Path) -> None:
-    """Time and bytes from disk of every batch, a line for each system."""
+    """Time and bytes from disk of every batch of a run, a line for each system."""
+    count = min(len(figures["batches_ms"]) for figures in systems.values())  # some have several runs
     plt.rcParams["svg.hashsalt"] = path.name
     figure, (times, sizes) = plt.subplots(2, figsize=(7.5, 5), sharex=True, layout="constrained")
     for name, figures in systems.items():
-        times.plot(figures["batches_ms"], label=name)
-        sizes.plot([size / 1e6 for size in figures["batches_disk_bytes"]], label=name)
+        times.plot(figures["batches_ms"][:count], label=name)
+        sizes.plot([size / 1e6 for size in figures["batches_disk_bytes"][:count]], label=name)
     times.set(ylabel="ms per batch", ylim=(0, None))
     sizes.set(ylabel="MB from disk per batch", xlabel="batch", ylim=(0, None))
     times.legend()

@@ -23,7 +23,7 @@ from typing import Any
 import datasets
 import liquid_files
 import matplotlib.pyplot as plt
-from common import RESULTS, OthersLoad, Target, console, show_targets, write_results
+from common import RESULTS, Target, console, show_targets, write_results
 from liquid_groups import Group, disk_of, group
 from rich.progress import track
 from rich.table import Table
@@ -224,7 +224,6 @@ def main() -> None:
     made = liquid_files.make(work, photos, liquid_files.FHD_FILES)["PNG"][:FILES]
     cache_size = int(SHARE_IN_MEMORY * sum(path.stat().st_size for path in made))
     disk = disk_of(work)
-    others = OthersLoad()
     rates = {}
     with tempfile.TemporaryDirectory(dir=work) as folder, tempfile.TemporaryDirectory(dir=work) as converted:
         for path in made:
@@ -245,7 +244,6 @@ def main() -> None:
             "sample": SAMPLE,
             "share_in_memory": SHARE_IN_MEMORY,
         },
-        "cpu_share_of_other_processes": others.share(),
         "rates": rates,
         "search": {"rate": SEARCHED} | {name: value for name, value in search.items() if name != "figure"},
     }

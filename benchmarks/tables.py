@@ -181,7 +181,7 @@ def machines() -> str:
 
     def line(name: str) -> str:
         results = load(name)
-        machine, others = results["machine"], results["cpu_share_of_other_processes"]
+        machine, others = results["machine"], results.get("cpu_share_of_other_processes")
         packages, libraries, settings = (
             ", ".join(f"{key} {value}" for key, value in part.items())
             for part in (machine["packages"], machine["imagecodecs"], results["settings"])
@@ -189,8 +189,9 @@ def machines() -> str:
         return (
             f"- `{name}.json`, {results['date'][:10]}: {machine['cpu']}, {machine['cpus']} CPUs, {machine['os']}, "
             f"Python {machine['python']}, {packages}; Pillow's zlib {machine['pillow_zlib']}; "
-            f"in imagecodecs: {libraries}. Settings: {settings}. "
-            f"Meanwhile other processes took {others:.0%} of the CPUs.\n"
+            f"in imagecodecs: {libraries}. Settings: {settings}."
+            + (f" Meanwhile other processes took {others:.0%} of the CPUs." if others is not None else "")
+            + "\n"
         )
 
     return "".join(line(name) for name in NAMES)
