@@ -23,9 +23,8 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "python"))
 
 import broken  # noqa: E402
-from oracle import writer  # noqa: E402
-
 import dali_l3  # noqa: E402
+from oracle import writer  # noqa: E402
 
 MAX_FILE_SIZE = 4096  # bytes
 PROFILES = ("raw", "paper", "fast")
@@ -222,7 +221,8 @@ def write_broken_files() -> None:
     for title in BROKEN_FILES:
         case, data = cases[title], cases[title].build()
         name = re.sub(r"\W+", "-", title.replace("2^", "2-to-the-")).strip("-").lower() + ".l3"
-        assert len(data) < MAX_FILE_SIZE and name not in expectations, name
+        assert len(data) < MAX_FILE_SIZE, name
+        assert name not in expectations, name
         add(folder / name, data)
         expectations[name] = {"status": case.status, "reader": case.reader}
     write_json(HERE / "broken.json", expectations)

@@ -4,10 +4,15 @@ import signal
 import subprocess
 import sys
 
+import hypothesis
 import numpy as np
 import pytest
 
 from dali_l3 import _plugin, cli
+
+# How long examples take is the machine's affair.
+hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("untimed")
 
 # A shell that runs the tests in the background ignores Ctrl-C, which the programs that they start would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)

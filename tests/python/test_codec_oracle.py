@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dali_l3
@@ -13,7 +13,7 @@ from oracle import decoder, writer
 DTYPES = (np.uint8, np.uint16)
 PROFILES = ("raw", "paper", "fast")
 KINDS = ("noise", "extremes", "slope", "shifted", "repeated", "labels", "steps")
-many_examples = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+many_examples = settings(max_examples=120)
 
 
 def assert_same(actual: np.ndarray, expected: np.ndarray) -> None:
@@ -97,8 +97,10 @@ def test_mangled_files_get_the_same_verdict(image, seed, data):
     for backend in RUNNABLE:
         with using(backend):
             try:
-                decoded = dali_l3.decode(mangled)
+                verdict = dali_l3.decode(mangled)
             except L3Error as error:
-                assert error.status == expected
+                verdict = error.status
+            if isinstance(expected, str):
+                assert str(verdict) == expected
             else:
-                assert_same(decoded, expected)
+                assert_same(verdict, expected)

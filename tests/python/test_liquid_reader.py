@@ -153,7 +153,7 @@ def is_share(count: int, total: int, part: int, size: int) -> bool:
 
 def properties(examples: int):
     """Settings for hypothesis: examples take milliseconds, but on a busy machine now and then longer."""
-    return settings(max_examples=examples, deadline=None)
+    return settings(max_examples=examples)
 
 
 @given(setting=a_setting(), policy=st.sampled_from(POLICIES))

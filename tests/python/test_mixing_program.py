@@ -78,13 +78,11 @@ def check_against_grid(problem):
 
 
 @given(problems(USUAL_FORMAT))
-@settings(deadline=None)
 def test_no_mix_of_a_grid_is_faster(problem):
     check_against_grid(problem)
 
 
 @given(problems(ANY_FORMAT))
-@settings(deadline=None)
 def test_no_mix_of_a_grid_is_faster_whatever_the_costs_are(problem):
     check_against_grid(problem)
 
@@ -109,14 +107,12 @@ def test_no_format():
 
 
 @given(problems(ANY_FORMAT))
-@settings(deadline=None)
 def test_one_format_is_all_there_is(problem):
     costs, conditions = problem
     assert best_shares({"only": costs["format 0"]}, conditions) == {"only": 1.0}
 
 
 @given(problems(USUAL_FORMAT, least=2), st.floats(1.05, 10))
-@settings(deadline=None)
 def test_a_format_that_is_worse_in_everything_has_no_share(problem, worse):
     costs, conditions = problem
     first = costs["format 0"]
@@ -145,7 +141,6 @@ def test_where_copying_limits_the_smallest_files():
 
 
 @given(problems(USUAL_FORMAT))
-@settings(deadline=None)
 def test_memory_for_all_makes_loading_free(problem):
     costs, conditions = problem
     largest = max(each.memory_bytes for each in costs.values())
@@ -158,7 +153,7 @@ def test_memory_for_all_makes_loading_free(problem):
 
 
 @given(problems(ANY_FORMAT), st.integers(-20, 20), st.integers(-3, 10))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_units_do_not_matter(problem, time_exponent, size_exponent):
     """Powers of two, which round nothing."""
     costs, conditions = problem
@@ -191,7 +186,6 @@ def roundings(shares, total):
 
 
 @given(problems(USUAL_FORMAT), st.data())
-@settings(deadline=None)
 def test_weights_are_tenths_that_lose_little_or_else_hundredths(problem, data):
     costs, _ = problem
     parts = data.draw(st.lists(st.floats(0.001, 1), min_size=len(costs), max_size=len(costs)))

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broken import BROKEN, ODD
@@ -233,7 +233,7 @@ def test_prototype_file_by_hand():
 # ---- Round trips
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(
     height=st.integers(1, 150),
     width=st.integers(1, 150),
@@ -377,7 +377,7 @@ def test_every_flipped_bit_is_noticed_or_harmless(profile):
     assert refused == 8 * (len(data) - harmless)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 def test_mangled_streams_give_pixels_or_an_oracle_error(data, seed):
     """Damage behind correct checksums must never end in another exception."""

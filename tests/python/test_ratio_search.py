@@ -6,7 +6,7 @@ import functools
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dali_l3.profiling.mixing_program import best_shares
@@ -113,7 +113,6 @@ def test_of_equally_fast_ratios_the_one_with_smaller_files():
     st.floats(1, 20),
     st.floats(1.2, 20),
 )
-@settings(deadline=None)
 def test_agrees_with_the_program(disk, cpus, cached, size, larger, decode, slower):
     """The search measures at every ratio, the program knows each format's costs only."""
     images = 1000

@@ -140,7 +140,7 @@ def test_checkpointing_does_not_change_the_order(dataset, reader):
     policy=st.sampled_from(["liquid", "minio"]),
     seed=st.integers(0, 2**62),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_liquid_resumes_anywhere(dataset, batches, shards, **arguments):
     arguments |= {"file_root": dataset, "num_shards": shards, "shard_id": shards - 1, "stick_to_shard": True}
     reading = Reading(readers.liquid, checkpointing=True, **arguments)

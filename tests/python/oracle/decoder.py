@@ -138,7 +138,7 @@ def _read_container(data: bytes) -> tuple[Header, list[bytes], list[int] | None]
     _require(bool(np.all(offsets % 4 == 0)), "corrupt", "an offset is not a multiple of 4")
 
     payload = data[header.payload_at : header.payload_at + header.payload_size]
-    streams = [payload[begin:end] for begin, end in zip(offsets[:-1], offsets[1:])]
+    streams = [payload[begin:end] for begin, end in zip(offsets[:-1], offsets[1:], strict=True)]
     return header, streams, checksums.tolist() if header.has_checksums else None
 
 
@@ -182,7 +182,7 @@ def decode(data: bytes, verify: bool = False) -> np.ndarray:
         return _decode_prototype(data)
     header, streams, checksums = _read_container(data)
     if verify and checksums is not None:
-        for tile, (stream, checksum) in enumerate(zip(streams, checksums)):
+        for tile, (stream, checksum) in enumerate(zip(streams, checksums, strict=True)):
             _require(crc32c(stream) == checksum, "checksum", f"tile {tile}: the checksum is wrong")
 
     decode_tile = {RAW: _decode_raw_tile, PAPER: _decode_paper_tile, FAST: _decode_fast_tile}[header.profile]
@@ -305,7 +305,7 @@ def _decode_fast_tile(stream: bytes, h: int, w: int, header: Header) -> np.ndarr
     reader.finish("the tile's stream", padding=3)
 
     planes = []
-    for i, ((mode, first, _), body) in enumerate(zip(heads, bodies)):
+    for i, ((mode, first, _), body) in enumerate(zip(heads, bodies, strict=True)):
         decode_body = _decode_label_map if mode & 7 == LABEL_MAP else _decode_residual_body
         try:
             planes.append(decode_body(_Reader(body), mode, first, h, w, header.bits))
@@ -481,7 +481,7 @@ def _decode_prototype(data: bytes) -> np.ndarray:
     ends = 13 + 2 * count + np.cumsum(sizes)
     _require(len(data) >= ends[-1], "truncated", f"{len(data)} bytes of {ends[-1]}")
     image = np.empty((height, width, 3), np.uint8)
-    for i, (size, end) in enumerate(zip(sizes, ends)):
+    for i, (size, end) in enumerate(zip(sizes, ends, strict=True)):
         channel, patch = divmod(i, across * down)
         top, left = TILE * (patch // across), TILE * (patch % across)
         image[top : top + TILE, left : left + TILE, channel] = _decode_patch(data[end - size : end])

@@ -336,7 +336,7 @@ def palette_bytes(palette: Sequence[int], bits: int) -> bytes:
     if bits == 16:
         return bytes(palette)
     codes = [*palette, 0] if len(palette) == 1 else palette
-    return bytes(low | high << 4 for low, high in zip(codes[::2], codes[1::2]))
+    return bytes(low | high << 4 for low, high in zip(codes[::2], codes[1::2], strict=True))
 
 
 def residual_body(
@@ -428,7 +428,7 @@ def label_map_body(
     marked = changed.any(axis=2)
     rank_bits = next(m for m in range(9) if 2**m >= len(table) - 1)
     rank_string, rank_count = 0, 0
-    for value, north in zip(values[changed], norths[changed]):
+    for value, north in zip(values[changed], norths[changed], strict=True):
         rank = position[int(value)] - (value > north)
         rank_string |= int(rank) << (rank_bits * rank_count)
         rank_count += 1
