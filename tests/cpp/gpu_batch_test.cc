@@ -6,7 +6,7 @@
 #include "bytes.h"
 #include "data_files.h"
 #include "images.h"
-#include "lockstep.h"
+#include "lockstep_batch.h"
 #include "testing.h"
 
 using namespace l3;

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "images.h"
-#include "lockstep.h"
+#include "lockstep_batch.h"
 #include "testing.h"
 
 using namespace l3;

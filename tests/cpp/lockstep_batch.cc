@@ -1,4 +1,4 @@
-#include "lockstep.h"
+#include "lockstep_batch.h"
 
 #include <memory>
 #include <vector>
