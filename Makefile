@@ -23,7 +23,7 @@ venv: $(VENV)/requirements.txt
 build: $(VENV)/installed
 
 # What the build needs, which depends on the machine: see _build/backend.py. And numpy, in which the oracle of test-cpp is written.
-$(VENV)/requirements.txt: pyproject.toml _build/backend.py
+$(VENV)/requirements.txt: Makefile pyproject.toml _build/backend.py
 	$(PYTHON) -m venv $(VENV)
 	pip install --quiet --upgrade pip scikit-build-core
 	python _build/backend.py > $@.new

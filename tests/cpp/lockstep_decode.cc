@@ -36,7 +36,7 @@ l3_status decode(const Bytes &file, l3_rect region, Bytes *pixels) {
 
 }  // namespace
 
-int main() {
+int main() try {
   std::string file, target;
   l3_rect region;
   while (std::cin >> file >> target >> region.x >> region.y >> region.width >> region.height) {
@@ -48,4 +48,7 @@ int main() {
     if (!status) std::ofstream(target, std::ios::binary).write(reinterpret_cast<const char *>(pixels.data()), std::streamsize(pixels.size()));
     std::cout << (status ? l3_status_text(status) : "decoded") << std::endl;
   }
+} catch (const testing::Failure &) {
+  std::cout << std::flush;  // what failed
+  return 1;
 }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import imagecodecs
@@ -218,7 +220,7 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def start_own_program(tmp_path):
-    """Starts a program that runs tasks; most of them never end."""
+    """Starts a program that runs tasks; most of them never end. It is killed after a minute."""
     processes = []
 
     def start(program):
@@ -233,13 +235,17 @@ def start_own_program(tmp_path):
             start_new_session=True,
             env={**os.environ, "PYTHONPATH": path},
         )
-        processes.append(process)
+        killer = threading.Timer(60, os.killpg, (process.pid, signal.SIGKILL))
+        killer.start()
+        processes.append((process, killer))
         return process
 
     yield start
-    for process in processes:
-        if process.poll() is None:
+    for process, killer in processes:
+        killer.cancel()
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 def test_a_program_of_ones_own_ends_when_it_is_interrupted_twice(start_own_program):

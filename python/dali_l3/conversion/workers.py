@@ -83,6 +83,7 @@ def _run_until_crash(
             submitter.shutdown()
             pool.shutdown(cancel_futures=True)
         except BaseException:  # a second Ctrl-C: a pool that is half shut down would keep this process for ever
+            submitter.shutdown()  # so that no worker is missing from the list
             for worker in set(multiprocessing.active_children()) - strangers:
                 worker.kill()
             pool.shutdown()
