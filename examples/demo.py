@@ -44,7 +44,8 @@ def photographs() -> dict[str, np.ndarray]:
 def mosaic(photos: list[np.ndarray], height: int, width: int, rng: np.random.Generator) -> np.ndarray:
     """A large image of photographs: in bands, side by side, in random order, each cut to the band at a random place.
 
-    Repeated to the same width, a small photograph would be none to PNG, which finds what recurs within a few rows.
+    No photograph stands beside itself before all have had a turn: PNG finds what recurs within a few rows, and would
+    compress repetitions as it does no photograph.
     """
     bands = []
     for top in range(0, height, BAND_HEIGHT):
