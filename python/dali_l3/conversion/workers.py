@@ -67,8 +67,9 @@ def _run_until_crash(
         submitter.submit(_block_interrupts).result()
         while running or (pending and not stopped()):
             while pending and len(running) < workers * _QUEUED_PER_WORKER and not stopped():
-                future = submitter.submit(pool.submit, function, pending[0]).result()  # may raise:
-                running[future] = pending.popleft()  # the task leaves the queue when it is accepted
+                # May raise: a task leaves the queue when it is accepted.
+                future = submitter.submit(pool.submit, function, pending[0]).result()
+                running[future] = pending.popleft()
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 outcome = future.result()
                 del running[future]
