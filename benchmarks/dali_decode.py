@@ -2,8 +2,9 @@
 
     python benchmarks/dali_decode.py [--fhd FOLDER] [--uhd FOLDER]
 
-takes PNG photographs of 1920x1080 and 3840x2160 pixels (those of scikit-image, enlarged by reflection, by default) and
-writes results/dali_decode.json and a plot beside it. The protocol is described in docs/benchmarks.md.
+takes PNG photographs of 1920x1080 and 3840x2160 pixels and writes results/dali_decode.json and a plot beside it. By
+default, it enlarges those of scikit-image by reflection, which favours PNG: what repeats is quick to decompress. The
+protocol is described in docs/benchmarks.md.
 """
 
 from __future__ import annotations

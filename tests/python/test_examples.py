@@ -112,8 +112,8 @@ def test_profile_dataset(tmp_path, plugin):
 
 
 def test_demo(tmp_path, plugin):
-    output = run(EXAMPLES / "demo.py", "--out", tmp_path, "--height", 72, "--width", 128, "--seconds", 0.02)
-    assert "All 16 L3 files decode to exactly the pixels" in output
+    output = run(EXAMPLES / "demo.py", "--out", tmp_path, "--height", 300, "--width", 128, "--seconds", 0.02)
+    assert "All 24 L3 files decode to exactly the pixels" in output
     assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
 
 
