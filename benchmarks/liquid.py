@@ -23,6 +23,8 @@ from liquid_groups import Unavailable, disk_of
 from liquid_runs import BATCH_SIZE, DALI, DALI_COPYING, LIQUID, MINIO, THREADS, Figures, Protocol, everything, run
 from rich.table import Table
 
+from dali_l3.profiling.measuring import KEEPING_MEMORY
+
 System = tuple[str, str]  # a reader and a dataset
 
 SHARE_IN_MEMORY = 0.3  # of the bytes of the PNG files: the budget for what is kept of a dataset, whatever its format
@@ -30,10 +32,10 @@ RATES = {"300 MB/s": 300_000_000, "800 MB/s": 800_000_000, "unthrottled": None} 
 OTHERS_LIMIT = 0.05  # CPU share of other processes up to which a run counts as undisturbed
 
 PNG, BMP, L3, L3_MIX = "PNG", "BMP", "L3 fast", "L3 fast:raw 7:3"
-PNG_BMP, BALANCED = "PNG:BMP 3:7", "PNG:BMP 4:6"
+PNG_BMP, BALANCED = "PNG:BMP 3:7", "PNG:BMP 5:5"
 DATASETS = {  # how many of ten files come from each set of liquid_files.SETS
     PNG: {"PNG": 10},
-    BALANCED: {"PNG": 4, "BMP": 6},
+    BALANCED: {"PNG": 5, "BMP": 5},
     PNG_BMP: {"PNG": 3, "BMP": 7},
     BMP: {"BMP": 10},
     L3: {"L3 fast": 10},
@@ -47,17 +49,19 @@ SYSTEMS: dict[str, list[System]] = {  # by rate
         (DALI, PNG_BMP),
         (DALI_COPYING, PNG_BMP),
         (MINIO, PNG),
+        (MINIO, BALANCED),
         (MINIO, PNG_BMP),
         (LIQUID, PNG),
         (LIQUID, BALANCED),
         (LIQUID, PNG_BMP),
         *FAST,
     ],
-    "800 MB/s": [(DALI, PNG), *FAST],
+    "800 MB/s": [(DALI, PNG), (MINIO, PNG_BMP), (LIQUID, PNG_BMP), *FAST],
     "unthrottled": [(DALI, PNG), *FAST],
 }
-COMPARED: list[System] = [(MINIO, PNG_BMP), (LIQUID, PNG_BMP)]  # by the variation of their batch times
+COMPARED = (BALANCED, PNG_BMP)  # datasets on which Liquid's and MinIO's batch times are compared
 QUICK_FILES = 240
+FILES_IN_MEMORY = 128  # of a dataset, to measure decoding
 QUICK_SYSTEMS = {"300 MB/s": [(DALI, PNG), (MINIO, PNG_BMP), (LIQUID, PNG_BMP), (LIQUID, L3)]}
 
 SPEED_TARGETS = {  # times DALI on PNG that the best of the datasets reaches, at least
@@ -68,41 +72,34 @@ SPEED_TARGETS = {  # times DALI on PNG that the best of the datasets reaches, at
 POSSIBLE_TARGET = 0.9  # of what loading and decoding allow, at least
 DISK_TARGET = 0.02  # relative deviation of the bytes from disk, at most
 VARIATION_TARGET = 1  # of MinIO's variation of batch times, at most
-VARIATION_RUNS = 5  # of a round: that of a single run is off by a third
 READER_TARGET = 1  # of the speed of DALI's reader, at least
 
 
 # ---- measuring -------------------------------------------------------------------------------------------------------
 
 
-def measure_decoding(files: list[Path]) -> float:
-    """Images/s where all files are in memory."""
-    return statistics.median(run(files, LIQUID, cache_size=everything(files), seconds=2)["images_per_s"])
-
-
 def measure_rate(
-    protocol: Protocol, rate: str, systems: list[System], epochs: int, rounds: int, decoding: dict[str, float]
-) -> dict[str, Figures]:
-    """The figures of the systems, by name. The systems take turns, those whose variation is compared several times.
+    protocol: Protocol, rate: str, systems: list[System], epochs: int, rounds: int
+) -> tuple[dict[str, Figures], dict[str, list[float]]]:
+    """The figures of the systems, by name, and images/s of decoding alone, by dataset: of each run.
 
-    ``load_images_per_s`` is the speed of the reader alone; ``of_possible`` is the speed relative to the lower of
-    loading's and decoding's (`decoding`, by dataset); both are missing for DALI's reader. ``times_dali`` is the speed
-    relative to DALI's faster way to read PNG.
+    The systems take turns. Each run of Liquid and MinIO is followed by one of the reader alone, with the same limits,
+    and one of the decoder alone, the files in memory: ``load_images_per_s`` and ``decode_images_per_s`` are the medians
+    over the rounds. ``of_possible`` is that of the speed relative to the lower of these two in the same round.
+    ``times_dali`` is the speed relative to DALI's faster way to read PNG.
     """
     runs: dict[System, list[Figures]] = {system: [] for system in systems}
-    compared = [system for system in systems if system in COMPARED]
-    for _ in range(rounds):
-        for system in systems + (VARIATION_RUNS - 1) * compared:
-            runs[system].append(protocol.run(*system, RATES[rate], epochs=epochs, seconds=2))
+    for number in range(rounds):
+        for system in systems:
+            console.print(f"{rate}, round {number + 1} of {rounds}: {': '.join(system)}")
+            counted = 0 if number else epochs  # their order is the same in all rounds, and so are the bytes
+            runs[system].append(measure_system(protocol, *system, RATES[rate], epochs, counted))
     results = {}
+    decoding: dict[str, list[float]] = {}
     for (reader, dataset), measured in runs.items():
         figures = {"reader": reader, "dataset": dataset} | summary(measured, total_bytes(protocol.datasets[dataset]))
-        if reader in (MINIO, LIQUID):
-            alone = protocol.run(reader, dataset, RATES[rate], decode=False, seconds=2)
-            figures["load_images_per_s"] = statistics.median(alone["images_per_s"])
-            possible = min(figures["load_images_per_s"], decoding[dataset])
-            figures["of_possible"] = figures["images_per_s"] / possible
         results[f"{reader}: {dataset}"] = figures
+        decoding.setdefault(dataset, []).extend(each["decode"] for each in measured if "decode" in each)
     baseline = max(
         figures["images_per_s"]
         for figures in results.values()
@@ -110,15 +107,38 @@ def measure_rate(
     )
     for figures in results.values():
         figures["times_dali"] = figures["images_per_s"] / baseline
-    return results
+    return results, decoding
+
+
+def measure_system(
+    protocol: Protocol, reader: str, dataset: str, disk_bytes_per_s: int | None, epochs: int, counted: int
+) -> Figures:
+    """A run; for Liquid and MinIO with images/s of what they consist of: ``load`` and ``decode``."""
+    figures = protocol.run(reader, dataset, disk_bytes_per_s, epochs=epochs, seconds=2, counted=counted)
+    if reader in (MINIO, LIQUID):
+        alone = protocol.run(reader, dataset, disk_bytes_per_s, decode=False, seconds=2)
+        figures["load"] = statistics.median(alone["images_per_s"])
+        files = protocol.datasets[dataset][:FILES_IN_MEMORY]
+        in_memory = run(files, reader, cache_size=everything(files), seconds=2)
+        figures["decode"] = statistics.median(in_memory["images_per_s"])
+    return figures
 
 
 def summary(runs: list[Figures], dataset_bytes: int) -> Figures:
     """The figures of a system from its runs."""
     batch_ms = np.concatenate([each["batch_seconds"] for each in runs]) * 1e3
     epochs = [speed for each in runs for speed in each["images_per_s"]]
-    disk_bytes = statistics.median(each["disk_bytes_per_epoch"] for each in runs)
-    return {
+    parts = {}
+    if "load" in runs[0]:
+        possible = [statistics.median(each["images_per_s"]) / min(each["load"], each["decode"]) for each in runs]
+        parts = {
+            "load_images_per_s": statistics.median(each["load"] for each in runs),
+            "decode_images_per_s": statistics.median(each["decode"] for each in runs),
+            "of_possible": statistics.median(possible),
+            "runs_of_possible": possible,
+        }
+    disk_bytes = runs[0]["disk_bytes_per_epoch"]
+    return parts | {
         "images_per_s": statistics.median(epochs),
         "cpu_ms_per_image": statistics.median(each["cpu_ms_per_image"] for each in runs),
         "hit_ratio": runs[0]["hit_ratio"],
@@ -126,7 +146,7 @@ def summary(runs: list[Figures], dataset_bytes: int) -> Figures:
         "disk_share": disk_bytes / dataset_bytes,
         "batch_ms_p50": float(np.percentile(batch_ms, 50)),
         "batch_ms_p95": float(np.percentile(batch_ms, 95)),
-        "batch_variation": float(batch_ms.std() / batch_ms.mean()),
+        "batch_variation": statistics.median(map(variation, (each["batch_seconds"] for each in runs))),
         "runs": len(runs),
         "memory_peak_bytes": max(each["memory_peak_bytes"] for each in runs),
         "memory_limit_bytes": runs[0]["memory_limit_bytes"],
@@ -135,6 +155,11 @@ def summary(runs: list[Figures], dataset_bytes: int) -> Figures:
         "batches_ms": batch_ms.tolist(),
         "batches_disk_bytes": [size for each in runs for size in each["batch_disk_bytes"]],
     }
+
+
+def variation(seconds: list[float]) -> float:
+    """The standard deviation over the mean."""
+    return statistics.pstdev(seconds) / statistics.fmean(seconds)
 
 
 def measure_reader(files: list[Path], rounds: int) -> dict[str, Figures]:
@@ -171,9 +196,11 @@ def targets(rates: dict[str, dict[str, Figures]], readers: dict[str, dict[str, F
         yield Target(f"{rate}: images/s / min(load, decode), lowest", possible, POSSIBLE_TARGET)
         off = max(abs(figures["disk_share"] / (1 - figures["hit_ratio"]) - 1) for figures in liquid.values())
         yield Target(f"{rate}: bytes from disk / (1 - hit ratio), off 1 by", off, DISK_TARGET, at_most=True)
-        if PNG_BMP in minio:
-            ratio = liquid[PNG_BMP]["batch_variation"] / minio[PNG_BMP]["batch_variation"]
-            yield Target(f"{rate}: variation of batch times, Liquid / MinIO", ratio, VARIATION_TARGET, at_most=True)
+        for dataset in COMPARED:
+            if dataset in minio:
+                ratio = liquid[dataset]["batch_variation"] / minio[dataset]["batch_variation"]
+                name = f"{rate}, {dataset}: variation of batch times, Liquid / MinIO"
+                yield Target(name, ratio, VARIATION_TARGET, at_most=True)
     for size, speeds in readers.items():
         fastest = max(speeds[reader]["images_per_s"] for reader in (DALI, DALI_COPYING))
         ratio = speeds[LIQUID]["images_per_s"] / fastest
@@ -207,15 +234,15 @@ def main() -> None:
     parser.add_argument("work", type=Path, help="folder for the files, which are kept, on the disk to measure")
     parser.add_argument("folders", type=Path, nargs="*", help="folders of PNG photographs (default: scikit-image's)")
     parser.add_argument("--files", type=int, default=liquid_files.FHD_FILES, help="images of a dataset")
-    parser.add_argument("--epochs", type=int, default=3, help="measured epochs of a run, at least")
-    parser.add_argument("--rounds", type=int, default=1, help="runs of each system")
+    parser.add_argument("--epochs", type=int, default=2, help="measured epochs of a run, at least")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each system")
     parser.add_argument("--rates", nargs="+", choices=RATES, default=list(RATES), help="speed limits of the disk")
     parser.add_argument("--quick", action="store_true", help="few files, one epoch, four systems: to try it out")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
     systems = {rate: SYSTEMS[rate] for rate in arguments.rates}
     if arguments.quick:
-        arguments.epochs, systems = 1, QUICK_SYSTEMS
+        arguments.epochs, arguments.rounds, systems = 1, 1, QUICK_SYSTEMS
 
     photos = {name: photo for group in datasets.load(arguments.folders).values() for name, photo in group.items()}
     paths = liquid_files.make(arguments.work.resolve(), photos, arguments.files)
@@ -224,12 +251,14 @@ def main() -> None:
     used = {dataset for chosen in systems.values() for _, dataset in chosen}
     files = {name: liquid_files.mixed(paths, shares) for name, shares in DATASETS.items() if name in used}
     others = OthersLoad()
-    decoding = {name: measure_decoding(chosen) for name, chosen in files.items()}
     rates = {}
+    decoding: dict[str, list[float]] = {name: [] for name in files}
     try:
         protocol = Protocol(files, disk_of(arguments.work), int(SHARE_IN_MEMORY * total_bytes(files[PNG])))
         for rate, chosen in systems.items():
-            rates[rate] = measure_rate(protocol, rate, chosen, arguments.epochs, arguments.rounds, decoding)
+            rates[rate], decoded = measure_rate(protocol, rate, chosen, arguments.epochs, arguments.rounds)
+            for name, speeds in decoded.items():
+                decoding[name] += speeds
             show(rate, rates[rate])
     except Unavailable as error:
         console.print(f"Memory and disk cannot be limited, which takes root: {error}. Only readers alone are measured.")
@@ -249,10 +278,14 @@ def main() -> None:
             "share_in_memory": SHARE_IN_MEMORY,
             "epochs": arguments.epochs,
             "rounds": arguments.rounds,
+            "environment": KEEPING_MEMORY,
         },
         "cpu_share_of_other_processes": others.share(),
         "datasets": {
-            name: {"bytes_per_image": total_bytes(chosen) / len(chosen), "decode_images_per_s": decoding[name]}
+            name: {
+                "bytes_per_image": total_bytes(chosen) / len(chosen),
+                "decode_images_per_s": statistics.median(decoding[name]) if decoding[name] else None,
+            }
             for name, chosen in files.items()
         },
         "rates": rates,

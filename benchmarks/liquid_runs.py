@@ -17,13 +17,15 @@ from typing import Any
 import liquid_files
 from common import OthersLoad
 from liquid_groups import group
-from liquid_worker import SETTLING
+
+from dali_l3.profiling.measuring import KEEPING_MEMORY
 
 Figures = dict[str, Any]
 
 BATCH_SIZE = 16
 THREADS = 2
 SEED = 4
+SIZING_BATCHES = 12  # more than are ever read ahead
 SLACK = 128 << 20  # bytes: a batch of images in flight more or less, and what else differs from run to run
 
 DALI, DALI_COPYING, MINIO, LIQUID = "DALI", "DALI, no mmap", "MinIO", "Liquid"
@@ -44,6 +46,7 @@ def run(
     warm_up: int = 1,
     epochs: int = 1,
     seconds: float = 0,
+    counted: int = 0,
     disk: str | None = None,
     disk_bytes_per_s: int | None = None,
     memory_bytes: int | None = None,
@@ -58,6 +61,7 @@ def run(
         warm_up: Epochs before those measured.
         epochs: To measure, at least.
         seconds: To measure, at least.
+        counted: Epochs whose bytes from disk are counted.
         disk: Where the files are (see liquid_groups.disk_of), if memory and bytes from disk are to be measured.
         disk_bytes_per_s: Speed limit of the disk, if any.
         memory_bytes: Limit on the memory of the process, page cache included, if any.
@@ -82,6 +86,7 @@ def run(
         "warm_up": warm_up,
         "epochs": epochs,
         "seconds": seconds,
+        "counted": counted,
         "group": own and (own.name, disk),
     }
     others = OthersLoad()
@@ -103,7 +108,8 @@ def _run_process(job: Figures, memory_bytes: Callable[[], int]) -> tuple[Figures
     with tempfile.TemporaryFile("w+") as stdin, tempfile.TemporaryFile("w+") as stdout:
         json.dump(job, stdin)
         stdin.seek(0)
-        with subprocess.Popen([sys.executable, worker], stdin=stdin, stdout=stdout) as process:
+        environment = os.environ | KEEPING_MEMORY  # else it is chance how fast PNG and BMP are decoded
+        with subprocess.Popen([sys.executable, worker], stdin=stdin, stdout=stdout, env=environment) as process:
             while process.poll() is None:
                 time.sleep(0.05)
                 peak = max(peak, memory_bytes())
@@ -144,6 +150,6 @@ class Protocol:
     def _size(self, reader: str, dataset: str) -> int:
         """Bytes of a process that keeps nothing of the dataset."""
         if (reader, dataset) not in self._sizes:
-            files = self.datasets[dataset][: (SETTLING + 2) * BATCH_SIZE]  # enough to reach the size
+            files = self.datasets[dataset][: SIZING_BATCHES * BATCH_SIZE]
             self._sizes[reader, dataset] = run(files, reader, warm_up=0, disk=self.disk)["memory_peak_bytes"]
         return self._sizes[reader, dataset]

@@ -16,7 +16,6 @@ from typing import Any
 
 from liquid_groups import group
 
-SETTLING = 8  # batches, more than are ever read ahead
 READER = "reader"
 
 
@@ -24,45 +23,51 @@ def run(job: dict[str, Any], disk_bytes: Callable[[], int]) -> dict[str, Any]:
     """Runs a pipeline for some epochs.
 
     Bytes from disk are counted from standstill to standstill: as much has been read ahead at the end as at the
-    beginning. What was read ahead makes the first batches quick, so that these count for nothing else.
+    beginning. That is done after all else, since what was read ahead would make batches quick for epochs.
 
     Args:
         job: ``files``, whole batches; ``reader``, the operator's name; ``arguments``, the reader's; ``decode``, whether
             to; ``batch_size``; ``threads``; ``warm_up``, epochs before those measured; ``epochs`` to measure at least;
-            ``seconds`` to measure at least.
+            ``seconds`` to measure at least; ``counted``, epochs whose bytes from disk are counted, may be 0.
         disk_bytes: Returns the bytes that this process has read from the disk.
 
     Returns:
-        ``disk_bytes_per_epoch``; without the first SETTLING batches ``images_per_s`` of each epoch,
-        ``cpu_ms_per_image``, and of each batch its ``batch_seconds`` and the ``batch_disk_bytes`` read meanwhile;
+        ``images_per_s`` of each epoch, ``cpu_ms_per_image``, and of each batch its ``batch_seconds`` and the
+        ``batch_disk_bytes`` read meanwhile; ``disk_bytes_per_epoch`` of those counted, null without any;
         ``hit_ratio``, as the reader planned it, null for DALI's.
     """
     pipe = pipeline(job)
     pipe.build()
     epoch = len(job["files"]) // job["batch_size"]
-    for _ in range(job["warm_up"] * epoch):
-        pipe.run()
-    bytes_before = standstill(disk_bytes)
-    times, counts, cpu = [time.perf_counter()], [bytes_before], [cpu_seconds()]
-    for epochs in itertools.count(1):
+    run_epochs(pipe, epoch, job["warm_up"])
+    times, counts, cpu = [time.perf_counter()], [disk_bytes()], cpu_seconds()
+    while len(times) <= job["epochs"] * epoch or times[-1] - times[0] < job["seconds"]:
         for _ in range(epoch):
             pipe.run()
             times.append(time.perf_counter())
             counts.append(disk_bytes())
-            cpu.append(cpu_seconds())
-        if epochs >= job["epochs"] and times[-1] - times[0] >= job["seconds"]:
-            break
-    bytes_after = standstill(disk_bytes)
+    cpu = cpu_seconds() - cpu
 
-    borders = [SETTLING, *range(epoch, len(times), epoch)]
     return {
-        "images_per_s": [job["batch_size"] * (b - a) / (times[b] - times[a]) for a, b in itertools.pairwise(borders)],
-        "cpu_ms_per_image": (cpu[-1] - cpu[SETTLING]) * 1e3 / job["batch_size"] / (len(times) - 1 - SETTLING),
-        "disk_bytes_per_epoch": (bytes_after - bytes_before) / epochs,
-        "batch_seconds": [b - a for a, b in itertools.pairwise(times[SETTLING:])],
-        "batch_disk_bytes": [b - a for a, b in itertools.pairwise(counts[SETTLING:])],
+        "images_per_s": [len(job["files"]) / (b - a) for a, b in itertools.pairwise(times[::epoch])],
+        "cpu_ms_per_image": cpu * 1e3 / job["batch_size"] / (len(times) - 1),
+        "batch_seconds": [b - a for a, b in itertools.pairwise(times)],
+        "batch_disk_bytes": [b - a for a, b in itertools.pairwise(counts)],
+        "disk_bytes_per_epoch": count_bytes(pipe, epoch, job["counted"], disk_bytes) if job["counted"] else None,
         "hit_ratio": hit_ratio(pipe, job),
     }
+
+
+def count_bytes(pipe, epoch: int, epochs: int, disk_bytes: Callable[[], int]) -> float:
+    """Bytes from disk per epoch, of `epoch` batches, on average over some."""
+    bytes_before = standstill(disk_bytes)
+    run_epochs(pipe, epoch, epochs)
+    return (standstill(disk_bytes) - bytes_before) / epochs
+
+
+def run_epochs(pipe, epoch: int, epochs: int) -> None:
+    for _ in range(epochs * epoch):
+        pipe.run()
 
 
 def pipeline(job: dict[str, Any]):

@@ -153,12 +153,15 @@ def profiler() -> str:
     def cell(mix: dict[str, Any] | None) -> str:
         if mix is None:
             return ""
-        return f"{mix['predicted']:.0f} / {mix['measured']:.0f} ({mix['predicted'] / mix['measured'] - 1:+.0%})"
+        return f"{mix['predicted']:.0f} / {mix['measured']:.0f} ({mix['error']:+.0%})"
 
     rows = [[name, *(cell(figures["mixes"].get(name)) for figures in rates.values())] for name in names]
-    for label, key in (("recommended", "recommended"), ("of PNG and BMP", "recommended_png_bmp")):
-        rows.append([f"**{label}**", *(figures[key] for figures in rates.values())])
-    rows.append(["**searched**", *(figures["searched"] for figures in rates.values())])
+    for label, key in (
+        ("recommended", "recommended"),
+        ("of PNG and BMP", "recommended_png_bmp"),
+        ("searched", "searched"),
+    ):
+        rows.append([f"**{label}**", *(", ".join(figures[key]) for figures in rates.values())])
     return markdown(["predicted / measured", *rates], rows)
 
 

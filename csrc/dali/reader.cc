@@ -21,6 +21,10 @@ struct State {
   int64_t position = 0;  // number of the next batch
 };
 
+// Files that are being read while a batch is delivered, by default and at least one batch: a batch is asked for when there is room for it, and
+// what has come until then is all that the disk had to do.
+constexpr int kFilesAhead = 64;
+
 void Warn(const std::string &message) { DALI_WARN(message); }
 
 loader::OnError ParseOnError(const std::string &name) {
@@ -87,7 +91,8 @@ loader::EngineOptions Reader::MakeEngineOptions() const {
   options.reading.mode = spec_.GetArgument<bool>("use_o_direct") ? loader::ReadMode::direct : loader::ReadMode::buffered;
   options.reading.check_headers = spec_.GetArgument<bool>("check_headers");
   options.read_threads = spec_.GetArgument<int>("read_threads");
-  options.batches_ahead = spec_.GetArgument<int>("prefetch_queue_depth");
+  if (!spec_.TryGetArgument(options.batches_ahead, "prefetch_queue_depth"))
+    options.batches_ahead = (kFilesAhead + max_batch_size_ - 1) / max_batch_size_;
   if (options.batches_ahead < 0) throw std::invalid_argument("prefetch_queue_depth must not be negative");
   options.on_error = ParseOnError(spec_.GetArgument<std::string>("on_error"));
   const bool has_substitute = spec_.TryGetArgument(options.substitute, "substitute");
@@ -212,6 +217,10 @@ DALI_SCHEMA(dali_l3__ReaderBase)
 The default is that of ``readers.file``, and ``*.l3``. Ignored with `file_list` and `files`.)code",
                     std::vector<std::string>{"*.jpg", "*.jpeg", "*.png", "*.bmp", "*.tif", "*.tiff", "*.pnm", "*.ppm", "*.pgm", "*.pbm",
                                              "*.jp2", "*.webp", "*.l3", "*.flac", "*.ogg", "*.wav"})
+    .AddOptionalArg<int>("prefetch_queue_depth", R"code(Batches that are being read while one is delivered.
+
+By default as many as hold 64 images, and at least one.)code",
+                         nullptr)
     .AddOptionalArg("companions", R"code(Files that belong to each image, such as its mask, as path templates.
 
 Each template stands for one more output, between the image and the label. Paths are relative to `file_root`. ``{dir}`` is the image's

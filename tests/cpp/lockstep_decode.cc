@@ -2,6 +2,7 @@
 //
 // Reads lines "FILE TARGET X Y WIDTH HEIGHT"; a region without width is the whole image. Writes the region's pixels, without gaps, to
 // TARGET and answers "decoded", or answers the status for which the file is refused.
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -14,14 +15,18 @@ using namespace l3;
 
 namespace {
 
+constexpr size_t kGap = 14;  // bytes between rows, which must stay as they are
+constexpr uint8_t kCanary = 0xc5;
+
 l3_status decode(const Bytes &file, l3_rect region, Bytes *pixels) {
   l3_cuda_image image{};
   if (const l3_status status = l3_open(file.data(), file.size(), &image.stream, nullptr)) return status;
   const l3_info &info = image.stream.info;
   image.region = region.width ? region : l3_rect{0, 0, info.width, info.height};
-  image.output.row_stride = size_t(image.region.width) * info.channels * info.bits / 8;
-  *pixels = Bytes(image.output.row_stride * image.region.height);
-  image.output.data = pixels->data();
+  const size_t row_bytes = size_t(image.region.width) * info.channels * info.bits / 8;
+  image.output.row_stride = row_bytes + kGap;
+  Bytes rows(image.output.row_stride * image.region.height, kCanary);
+  image.output.data = rows.data();
 
   BatchPlan plan;
   size_t failed = 0;
@@ -31,6 +36,12 @@ l3_status decode(const Bytes &file, l3_rect region, Bytes *pixels) {
   if (const l3_status status = plan.gather(0, true, bytes, nullptr)) return status;
   plan.finish(bytes);
   decode_in_lockstep(bytes, plan.layout());
+  for (auto row = rows.cbegin(); row != rows.cend();) {
+    const auto gap = row + std::ptrdiff_t(row_bytes), next = gap + std::ptrdiff_t(kGap);
+    pixels->insert(pixels->end(), row, gap);
+    CHECK(std::all_of(gap, next, [](uint8_t byte) { return byte == kCanary; }));
+    row = next;
+  }
   return L3_OK;
 }
 

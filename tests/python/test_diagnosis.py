@@ -37,23 +37,48 @@ def test_limiting_stage(synthetic, memory, page_cache, disk, limit):
     assert limiting_stage(seconds) == limit
 
 
+def stub_measurements(monkeypatch, disk=50.0, new_memory=0.0, kept=50.0):
+    """Measurements have what they are given, in images/s, else 50; no process is started."""
+
+    def measured(speed, new_memory=0.0):
+        throughput = Throughput(speed, speed, speed)
+        return lambda *arguments, **keywords: Measurement(throughput, 1e-3, [0.1] * 8, new_memory)
+
+    monkeypatch.setattr(diagnosis, "call_isolated", lambda function, *rest, **keywords: function(*rest, **keywords))
+    monkeypatch.setattr(diagnosis, "measure", measured(50, new_memory))
+    monkeypatch.setattr(diagnosis, "measure_keeping_memory", measured(kept))
+    monkeypatch.setattr(diagnosis, "measure_file_reader", measured(50))
+    monkeypatch.setattr(diagnosis, "measure_file_reader_cold", measured(disk))
+
+
 @pytest.mark.parametrize(
     ("in_memory", "limit", "now"),
     [pytest.param(False, "disk", 20, id="no"), pytest.param(True, "decode", 50, id="yes")],
 )
 def test_the_disk_does_not_count_where_memory_holds_the_dataset(monkeypatch, in_memory, limit, now):
-    def measured(speed):
-        return lambda *arguments, **keywords: Measurement(Throughput(speed, speed, speed), 1e-3, [0.1] * 8)
-
-    monkeypatch.setattr(diagnosis, "call_isolated", lambda function, *rest, **keywords: function(*rest, **keywords))
-    monkeypatch.setattr(diagnosis, "measure", measured(50))
-    monkeypatch.setattr(diagnosis, "measure_file_reader", measured(50))
-    monkeypatch.setattr(diagnosis, "measure_file_reader_cold", measured(20))
+    stub_measurements(monkeypatch, disk=20)
     found = diagnosis.diagnose([], [], Setting(16, 2), 2, in_memory)
     assert [stage.name for stage in found.stages] == ["memory", "page cache", "disk"]
     assert (found.limit, found.now.mean) == (limit, now)
     told = any("only the first epoch comes from the disk, at 20 images/s" in each for each in found.findings)
     assert told == in_memory
+
+
+@pytest.mark.parametrize(
+    ("new_memory", "kept", "told"),
+    [
+        pytest.param(12e6, 80, True, id="it gains much"),
+        pytest.param(12e6, 52, False, id="it gains nothing"),
+        pytest.param(1e5, 80, False, id="it returns little"),
+    ],
+)
+def test_memory_that_the_c_library_returns_is_a_finding(monkeypatch, new_memory, kept, told):
+    stub_measurements(monkeypatch, new_memory=new_memory, kept=kept)
+    finding = (
+        "fetches 12 MB anew. With MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=268435456 in the environment "
+        "it keeps it, and decodes 80 images/s instead of 50."
+    )
+    assert any(finding in each for each in diagnosis.diagnose([], [], Setting(16, 2), 2).findings) == told
 
 
 # ---- Times of batches ------------------------------------------------------------------------------------------------

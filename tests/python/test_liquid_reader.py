@@ -313,7 +313,9 @@ def test_memory_is_used_as_far_as_it_goes(tmp_path, policy):
 
 def test_the_first_batch_does_not_wait_for_the_memory_to_fill(tmp_path):
     paths = write_dataset(tmp_path, {"png": 200})
-    reading = Reading(readers.liquid, batch_size=2, file_root=str(tmp_path), cache_size=memory_of(paths))
+    reading = Reading(
+        readers.liquid, batch_size=2, file_root=str(tmp_path), cache_size=memory_of(paths), prefetch_queue_depth=1
+    )
     reading.batch()
     statistics = reading.statistics()
     assert statistics["cache_bytes_used"] + statistics["other_bytes_used"] <= 20 * 4096
@@ -323,7 +325,9 @@ def test_the_first_batch_does_not_wait_for_the_memory_to_fill(tmp_path):
 def test_memory_that_the_consumer_holds_comes_on_top_and_is_given_back(tmp_path, held_batches):
     paths = write_dataset(tmp_path, {"png": 40, "jpg": 20}, size=9000)
     cache_size = memory_of(paths) // 2
-    reading = Reading(readers.liquid, batch_size=1, file_root=str(tmp_path), cache_size=cache_size)
+    reading = Reading(
+        readers.liquid, batch_size=1, file_root=str(tmp_path), cache_size=cache_size, prefetch_queue_depth=1
+    )
     reading.batches(60)
     held = [reading.pipeline.run() for _ in range(held_batches)]
     statistics = reading.statistics()
@@ -491,7 +495,7 @@ def test_a_pipeline_after_one_that_failed(dataset):
 @pytest.mark.parametrize("policy", ["liquid", "minio"])
 def test_hits_come_from_memory(dataset, policy):
     """Files whose content changes are delivered as they were if they are hits, and as they are now otherwise."""
-    reading = reading_of(dataset, policy=policy)
+    reading = reading_of(dataset, policy=policy, prefetch_queue_depth=1)
     old = {sample.files[0] for batch in reading.batches(16) for sample in batch}
     for path in dataset:
         rewrite(path, HEADERS[path.suffix[1:]] + f"new {path.name}".encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import signal
@@ -23,6 +24,7 @@ from dali_l3.profiling.measuring import (
     evict,
     measure,
     measure_file_reader,
+    measure_keeping_memory,
     memory_bytes,
 )
 from dali_l3.profiling.profiler import mixed
@@ -161,6 +163,22 @@ def test_calls_in_other_processes():
     assert call_isolated(int, "11", base=2) == 3
     with pytest.raises(ValueError, match="invalid literal"):
         call_isolated(int, "many")
+
+
+def _measure_returning_memory(*arguments, **keywords):
+    ctypes.CDLL(None).mallopt(-3, 128 << 10)  # M_MMAP_THRESHOLD: what is larger goes back to the system at once
+    return measure(*arguments, **keywords)
+
+
+def test_memory_that_is_returned_to_the_system_is_seen_and_can_be_kept(tmp_path, plugin):
+    paths = []
+    for number in range(8):
+        paths.append(str(tmp_path / f"{number}.bmp"))
+        Image.fromarray(noise((600, 700, 3), seed=number)).save(paths[-1])
+    returning = call_isolated(_measure_returning_memory, paths, SETTING, load=False)
+    assert returning.new_memory > 600 * 700 * 3
+    keeping = call_isolated(measure_keeping_memory, paths, SETTING, load=False)
+    assert keeping.new_memory < 600 * 700 * 3 / 4
 
 
 def _die():

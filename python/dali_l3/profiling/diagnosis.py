@@ -15,6 +15,7 @@ from typing import Any
 
 from .isolation import call_isolated
 from .measuring import (
+    KEEPING_MEMORY,
     Consume,
     Measurement,
     PipelineError,
@@ -24,12 +25,14 @@ from .measuring import (
     measure,
     measure_file_reader,
     measure_file_reader_cold,
+    measure_keeping_memory,
     measure_step,
 )
 
 _NOTABLE = 1.1  # of one stage's time beside another's: less is noise
 _SPIKE = 2.0  # times the median batch
 _REGULAR = 0.6  # part of the spikes that have to follow at the same distance
+_MUCH_MEMORY = 1 << 20  # bytes per image: as much new memory may take notable time
 _MOST_KEPT = 500  # batches of a stage whose times are kept, for plots
 
 
@@ -148,7 +151,12 @@ def diagnose(
     ]
     counting = [stage for stage in stages if not (in_memory and stage.name == "disk")]
     limit = limiting_stage({stage.name: 1 / stage.throughput.mean for stage in counting})
-    return Diagnosis(stages, limit, list(_findings(stages, limit, setting, cpus, in_memory)), in_memory)
+    findings = list(_findings(stages, limit, setting, cpus, in_memory))
+    _, memory = measured["memory"]
+    if call is call_isolated and memory.new_memory > _MUCH_MEMORY:
+        kept = call(measure_keeping_memory, first, setting, load=False, consume=step)
+        findings += _memory_findings(memory, kept)
+    return Diagnosis(stages, limit, findings, in_memory)
 
 
 def limiting_stage(seconds: dict[str, float]) -> str:
@@ -236,4 +244,15 @@ def _findings(stages: Sequence[Stage], limit: str, setting: Setting, cpus: int, 
             f"Every {training.batches.period} batches one takes more than twice the median "
             f"({training.batches.p99 * 1e3:.0f} against {training.batches.p50 * 1e3:.0f} ms): typical of as many "
             "workers that fall behind together. More threads, or a longer prefetch queue, even that out."
+        )
+
+
+def _memory_findings(memory: Measurement, kept: Measurement) -> Iterator[str]:
+    """What the C library's way with memory costs. kept: as `memory`, but no memory was returned to the system."""
+    if kept.throughput.mean > _NOTABLE * memory.throughput.mean:
+        settings = " ".join(f"{name}={value}" for name, value in KEEPING_MEMORY.items())
+        yield (
+            f"For every image the C library returns memory to the system, and fetches {memory.new_memory / 1e6:.0f} MB "
+            f"anew. With {settings} in the environment it keeps it, and decodes {kept.throughput.mean:.0f} images/s "
+            f"instead of {memory.throughput.mean:.0f}. Set them for this command, too."
         )

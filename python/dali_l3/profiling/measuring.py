@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
 import os
 import resource
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,14 @@ _SETTLING = 4  # batches after the first epoch, until the pace is steady
 _WINDOWS = 8
 _MOST_IN_MEMORY = 1 << 30  # bytes of encoded images
 _EXTENT = 4096  # bytes: the reader's memory comes in these
+
+KEEPING_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "33554432", "MALLOC_TRIM_THRESHOLD_": "268435456"}
+"""Environment of a process whose C library (glibc) keeps the memory of one image for the next.
+
+By default it may return it to the system, which then has to clear it for every image. Whether it does is chance: it
+depends on what else the process has allocated.
+"""
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 
 
 @dataclass(frozen=True)
@@ -74,12 +83,14 @@ class Measurement:
     throughput: images/s
     cpu_seconds: per image, of all threads of the process
     batch_seconds: of each batch
+    new_memory: bytes per image that the system gave to the process, because its C library had returned as much
     hit_ratio: of the Liquid reader, as it planned it; 0 for others
     """
 
     throughput: Throughput
     cpu_seconds: float
     batch_seconds: list[float]
+    new_memory: float = 0.0
     hit_ratio: float = 0.0
 
 
@@ -131,7 +142,16 @@ def measure(
     pipeline = _build(read, setting, decode)
     epoch = -(-len(files) // setting.batch_size)
     measured = _run(pipeline, setting, warm_up=epoch + _SETTLING, consume=consume)
-    return Measurement(*measured, hit_ratio=reader_stats(pipeline, _READER)["hit_ratio"])
+    return replace(measured, hit_ratio=reader_stats(pipeline, _READER)["hit_ratio"])
+
+
+def measure_keeping_memory(files: Sequence[str], setting: Setting, **arguments: Any) -> Measurement:
+    """As `measure`, with the settings of KEEPING_MEMORY, which stay: for a process that ends afterwards."""
+    c_library = ctypes.CDLL(None)
+    if hasattr(c_library, "mallopt"):  # glibc's
+        c_library.mallopt(_M_MMAP_THRESHOLD, int(KEEPING_MEMORY["MALLOC_MMAP_THRESHOLD_"]))
+        c_library.mallopt(_M_TRIM_THRESHOLD, int(KEEPING_MEMORY["MALLOC_TRIM_THRESHOLD_"]))
+    return measure(files, setting, **arguments)
 
 
 def measure_file_reader(files: Sequence[str], setting: Setting, consume: Consume | None = None) -> Measurement:
@@ -140,7 +160,7 @@ def measure_file_reader(files: Sequence[str], setting: Setting, consume: Consume
 
     pipeline = _build(lambda: fn.readers.file(files=list(files), name=_READER), setting, decode=True)
     epoch = -(-len(files) // setting.batch_size)
-    return Measurement(*_run(pipeline, setting, warm_up=epoch + _SETTLING, consume=consume))
+    return _run(pipeline, setting, warm_up=epoch + _SETTLING, consume=consume)
 
 
 def measure_file_reader_cold(files: Sequence[str], setting: Setting, consume: Consume | None = None) -> Measurement:
@@ -172,7 +192,7 @@ def measure_step(files: Sequence[str], setting: Setting, step: Consume) -> Measu
     from nvidia.dali import fn
 
     pipeline = _build(lambda: fn.readers.file(files=list(files), name=_READER), setting, decode=True)
-    return Measurement(*_collect(setting, step, _run_once(pipeline)))
+    return _collect(setting, step, _run_once(pipeline))
 
 
 def measure_copy(files: Sequence[str], setting: Setting) -> Measurement:
@@ -189,7 +209,7 @@ def measure_copy(files: Sequence[str], setting: Setting) -> Measurement:
 
     copying = define()
     copying.build()
-    return Measurement(*_run(copying, setting, _SETTLING, None))
+    return _run(copying, setting, _SETTLING, None)
 
 
 def require_gpu() -> None:
@@ -266,20 +286,30 @@ def _take(pipeline, consume: Consume | None) -> None:
         consume(outputs)
 
 
-def _run(pipeline, setting: Setting, warm_up: int, consume: Consume | None) -> tuple[Throughput, float, list[float]]:
+def _run(pipeline, setting: Setting, warm_up: int, consume: Consume | None) -> Measurement:
     for _ in range(warm_up):
         _take(pipeline, consume)
     return _collect(setting, _take, pipeline, consume)
 
 
-def _collect(setting: Setting, batch: Callable[..., object], *arguments: Any) -> tuple[Throughput, float, list[float]]:
-    """Throughput, CPU seconds per image, and seconds of each batch, of as many batches as the setting wants."""
-    cpu = cpu_seconds()
+def _collect(setting: Setting, batch: Callable[..., object], *arguments: Any) -> Measurement:
+    """Measures as many batches as the setting wants."""
+    cpu, memory = cpu_seconds(), _new_memory()
     seconds: list[float] = []
     while len(seconds) < _WINDOWS or sum(seconds) < setting.seconds:
         seconds.append(_time(batch, *arguments))
-    cpu = (cpu_seconds() - cpu) / (len(seconds) * setting.batch_size)
-    return Throughput.of(seconds, setting.batch_size), cpu, seconds
+    images = len(seconds) * setting.batch_size
+    return Measurement(
+        Throughput.of(seconds, setting.batch_size),
+        (cpu_seconds() - cpu) / images,
+        seconds,
+        (_new_memory() - memory) / images,
+    )
+
+
+def _new_memory() -> int:
+    """Bytes that the system has given to this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt * resource.getpagesize()
 
 
 def _time(batch: Callable[..., object], *arguments: Any) -> float:
