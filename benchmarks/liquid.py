@@ -92,7 +92,7 @@ def measure_rate(
     for number in range(rounds):
         for system in systems:
             console.print(f"{rate}, round {number + 1} of {rounds}: {': '.join(system)}")
-            counted = 0 if number else epochs  # their order is the same in all rounds, and so are the bytes
+            counted = 0 if number else epochs  # once is enough: speed does not count for bytes
             runs[system].append(measure_system(protocol, *system, RATES[rate], epochs, counted))
     results = {}
     decoding: dict[str, list[float]] = {}
@@ -278,7 +278,7 @@ def main() -> None:
             "share_in_memory": SHARE_IN_MEMORY,
             "epochs": arguments.epochs,
             "rounds": arguments.rounds,
-            "environment": KEEPING_MEMORY,
+            "allocator": KEEPING_MEMORY,
         },
         "cpu_share_of_other_processes": others.share(),
         "datasets": {

@@ -28,11 +28,11 @@ def throughput(rates: dict[str, Systems], path: Path) -> None:
 
 
 def batches(systems: Systems, path: Path) -> None:
-    """Time and bytes from disk of every batch of a run, a line for each system."""
-    count = min(len(figures["batches_ms"]) for figures in systems.values())  # some have several runs
+    """Time and bytes from disk of every batch of the first run, a line for each system."""
     plt.rcParams["svg.hashsalt"] = path.name
     figure, (times, sizes) = plt.subplots(2, figsize=(7.5, 5), sharex=True, layout="constrained")
     for name, figures in systems.items():
+        count = len(figures["batches_ms"]) // figures["runs"]
         times.plot(figures["batches_ms"][:count], label=name)
         sizes.plot([size / 1e6 for size in figures["batches_disk_bytes"][:count]], label=name)
     times.set(ylabel="ms per batch", ylim=(0, None))

@@ -62,7 +62,7 @@ def profile(folder: str, formats: tuple[str, ...], cache_size: int, work: str) -
 
 
 def search_as_the_paper(folder: str, cache_size: int, work: str) -> Figures:
-    """The paper's search and its figure 3 for PNG and BMP. Runs in a process with a limited disk."""
+    """The paper's search and its figure 3 for PNG and BMP, in an environment as it is. Runs with a limited disk."""
     from dali_l3.profiling.report import figures
 
     found = profile(folder, ("png", "bmp"), cache_size, work)
@@ -130,7 +130,11 @@ def measure_rate(folder: str, paths: dict[str, list[str]], cache_size: int, work
 
 
 def median_of(rounds: list[Figures]) -> Figures:
-    """The figures of a speed of the disk from those of its rounds. Not all mixes are in all: recommendations differ."""
+    """The figures of a speed of the disk from those of its rounds.
+
+    Medians of predictions, measurements and errors, the latter of each round's own. Not all mixes are in all rounds,
+    since recommendations differ; what limits a mix is that of the first.
+    """
     names = list(dict.fromkeys(name for each in rounds for name in each["mixes"]))
     mixes = {}
     for name in names:
@@ -209,10 +213,6 @@ def show(rate: str, figures: Figures) -> None:
     for name, mix in figures["mixes"].items():
         table.add_row(name, f"{mix['predicted']:.1f}", mix["limit"], f"{mix['measured']:.1f}", f"{mix['error']:+.0%}")
     console.print(table)
-    console.print(
-        f"Recommended: {figures['recommended']}; of PNG and BMP {figures['recommended_png_bmp']}; "
-        f"searched: {figures['searched']}"
-    )
 
 
 def plot(rates: dict[str, Figures], path: Path) -> None:
@@ -255,6 +255,10 @@ def main() -> None:
         for rate in track(arguments.rounds * arguments.rates, "Measures", console=console):
             found = run_limited(disk, RATES[rate], measure_rate, folder, paths, cache_size, str(work))
             show(rate, found)
+            console.print(
+                f"Recommended: {found['recommended']}; of PNG and BMP {found['recommended_png_bmp']}; "
+                f"searched: {found['searched']}"
+            )
             rounds[rate].append(found)
         for rate, found in rounds.items():
             rates[rate] = median_of(found)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -131,7 +132,7 @@ def liquid() -> str:
 
 def liquid_datasets() -> str:
     rows = (
-        [name, f"{figures['bytes_per_image'] / 1e6:.2f}", f"{figures['decode_images_per_s']:.0f}"]
+        [name, f"{figures['bytes_per_image'] / 1e6:.2f}", f"{figures['decode_images_per_s'] or math.nan:.0f}"]
         for name, figures in load("liquid")["datasets"].items()
     )
     return markdown(["", "MB / file", "decoded images/s"], rows)
@@ -182,11 +183,14 @@ def targets() -> str:
 def machines() -> str:
     """A line for each file of results: when and where they were taken."""
 
+    def listed(value: Any) -> str:
+        return " ".join(f"{key}={each}" for key, each in value.items()) if isinstance(value, dict) else str(value)
+
     def line(name: str) -> str:
         results = load(name)
         machine, others = results["machine"], results.get("cpu_share_of_other_processes")
         packages, libraries, settings = (
-            ", ".join(f"{key} {value}" for key, value in part.items())
+            ", ".join(f"{key} {listed(value)}" for key, value in part.items())
             for part in (machine["packages"], machine["imagecodecs"], results["settings"])
         )
         return (

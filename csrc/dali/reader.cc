@@ -21,9 +21,9 @@ struct State {
   int64_t position = 0;  // number of the next batch
 };
 
-// Files that are being read while a batch is delivered, by default and at least one batch: a batch is asked for when there is room for it, and
-// what has come until then is all that the disk had to do.
-constexpr int kFilesAhead = 64;
+// Samples that are read ahead by default. A batch is scheduled only when DALI asks for another: were it but one batch ahead, the disk would be
+// idle whenever all of that had come before.
+constexpr int kSamplesAhead = 64;
 
 void Warn(const std::string &message) { DALI_WARN(message); }
 
@@ -92,7 +92,7 @@ loader::EngineOptions Reader::MakeEngineOptions() const {
   options.reading.check_headers = spec_.GetArgument<bool>("check_headers");
   options.read_threads = spec_.GetArgument<int>("read_threads");
   if (!spec_.TryGetArgument(options.batches_ahead, "prefetch_queue_depth"))
-    options.batches_ahead = (kFilesAhead + max_batch_size_ - 1) / max_batch_size_;
+    options.batches_ahead = (kSamplesAhead + max_batch_size_ - 1) / max_batch_size_;
   if (options.batches_ahead < 0) throw std::invalid_argument("prefetch_queue_depth must not be negative");
   options.on_error = ParseOnError(spec_.GetArgument<std::string>("on_error"));
   const bool has_substitute = spec_.TryGetArgument(options.substitute, "substitute");

@@ -3,6 +3,7 @@
 // Reads lines "FILE TARGET X Y WIDTH HEIGHT"; a region without width is the whole image. Writes the region's pixels, without gaps, to
 // TARGET and answers "decoded", or answers the status for which the file is refused.
 #include <algorithm>
+#include <cstddef>
 #include <fstream>
 #include <iostream>
 #include <memory>

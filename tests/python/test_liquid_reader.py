@@ -388,7 +388,9 @@ def substitute(tmp_path):
 def reading_of(dataset, memory=0.5, **arguments):
     """A reading of 16 batches an epoch."""
     root, cache_size = str(dataset[0].parent.parent), int(memory * memory_of(dataset))
-    return Reading(readers.liquid, batch_size=5, file_root=root, cache_size=cache_size, **arguments)
+    return Reading(
+        readers.liquid, batch_size=5, file_root=root, cache_size=cache_size, prefetch_queue_depth=1, **arguments
+    )
 
 
 def rewrite(path, content):
@@ -495,7 +497,7 @@ def test_a_pipeline_after_one_that_failed(dataset):
 @pytest.mark.parametrize("policy", ["liquid", "minio"])
 def test_hits_come_from_memory(dataset, policy):
     """Files whose content changes are delivered as they were if they are hits, and as they are now otherwise."""
-    reading = reading_of(dataset, policy=policy, prefetch_queue_depth=1)
+    reading = reading_of(dataset, policy=policy)
     old = {sample.files[0] for batch in reading.batches(16) for sample in batch}
     for path in dataset:
         rewrite(path, HEADERS[path.suffix[1:]] + f"new {path.name}".encode())

@@ -153,7 +153,8 @@ def diagnose(
     limit = limiting_stage({stage.name: 1 / stage.throughput.mean for stage in counting})
     findings = list(_findings(stages, limit, setting, cpus, in_memory))
     _, memory = measured["memory"]
-    if call is call_isolated and memory.new_memory > _MUCH_MEMORY:
+    if call is call_isolated and memory.new_memory > _MUCH_MEMORY:  # this process is to keep its settings
+        tick("memory, kept")
         kept = call(measure_keeping_memory, first, setting, load=False, consume=step)
         findings += _memory_findings(memory, kept)
     return Diagnosis(stages, limit, findings, in_memory)

@@ -83,7 +83,8 @@ class Measurement:
     throughput: images/s
     cpu_seconds: per image, of all threads of the process
     batch_seconds: of each batch
-    new_memory: bytes per image that the system gave to the process, because its C library had returned as much
+    new_memory: bytes per image of pages that were new to the process, such as memory that its C library had returned;
+        0 where it is not measured
     hit_ratio: of the Liquid reader, as it planned it; 0 for others
     """
 
@@ -308,7 +309,7 @@ def _collect(setting: Setting, batch: Callable[..., object], *arguments: Any) ->
 
 
 def _new_memory() -> int:
-    """Bytes that the system has given to this process so far."""
+    """Bytes of pages that were new to this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt * resource.getpagesize()
 
 
