@@ -388,9 +388,8 @@ def substitute(tmp_path):
 def reading_of(dataset, memory=0.5, **arguments):
     """A reading of 16 batches an epoch."""
     root, cache_size = str(dataset[0].parent.parent), int(memory * memory_of(dataset))
-    return Reading(
-        readers.liquid, batch_size=5, file_root=root, cache_size=cache_size, prefetch_queue_depth=1, **arguments
-    )
+    arguments = {"cache_size": cache_size, "prefetch_queue_depth": 1} | arguments
+    return Reading(readers.liquid, batch_size=5, file_root=root, **arguments)
 
 
 def rewrite(path, content):
