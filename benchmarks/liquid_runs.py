@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,10 +46,11 @@ def run(
     warm_up: int = 1,
     epochs: int = 1,
     seconds: float = 0,
-    counted: int = 0,
+    count_bytes: bool = False,
     disk: str | None = None,
     disk_bytes_per_s: int | None = None,
     memory_bytes: int | None = None,
+    environment: Mapping[str, str] = KEEPING_MEMORY,
 ) -> Figures:
     """Measures a pipeline.
 
@@ -61,10 +62,12 @@ def run(
         warm_up: Epochs before those measured.
         epochs: To measure, at least.
         seconds: To measure, at least.
-        counted: Epochs whose bytes from disk are counted.
+        count_bytes: Whether to count bytes from disk, in some more epochs.
         disk: Where the files are (see liquid_groups.disk_of), if memory and bytes from disk are to be measured.
         disk_bytes_per_s: Speed limit of the disk, if any.
         memory_bytes: Limit on the memory of the process, page cache included, if any.
+        environment: What is added to that of this process. By default what keeps memory for images, without which it is
+            chance how fast PNG and BMP are decoded.
 
     Returns:
         What liquid_worker.run measures, ``memory_peak_bytes`` (without the page cache; 0 without `disk`) and
@@ -86,30 +89,30 @@ def run(
         "warm_up": warm_up,
         "epochs": epochs,
         "seconds": seconds,
-        "counted": counted,
+        "count_bytes": count_bytes,
         "group": own and (own.name, disk),
     }
     others = OthersLoad()
     if not own:
-        measured, peak = _run_process(job, int)
+        measured, peak = _run_process(job, environment, int)
     else:
         own.create(memory_bytes, disk_bytes_per_s)
         try:
-            measured, peak = _run_process(job, own.memory_bytes)
+            measured, peak = _run_process(job, environment, own.memory_bytes)
         finally:
             own.remove()
     return measured | {"memory_peak_bytes": peak, "cpu_share_of_other_processes": others.share()}
 
 
-def _run_process(job: Figures, memory_bytes: Callable[[], int]) -> tuple[Figures, int]:
+def _run_process(job: Figures, environment: Mapping[str, str], memory_bytes: Callable[[], int]) -> tuple[Figures, int]:
     """What the worker measures, and the peak of its memory."""
     worker = str(Path(__file__).with_name("liquid_worker.py"))
     peak = 0
     with tempfile.TemporaryFile("w+") as stdin, tempfile.TemporaryFile("w+") as stdout:
         json.dump(job, stdin)
         stdin.seek(0)
-        environment = os.environ | KEEPING_MEMORY  # else it is chance how fast PNG and BMP are decoded
-        with subprocess.Popen([sys.executable, worker], stdin=stdin, stdout=stdout, env=environment) as process:
+        whole = os.environ | environment
+        with subprocess.Popen([sys.executable, worker], stdin=stdin, stdout=stdout, env=whole) as process:
             while process.poll() is None:
                 time.sleep(0.05)
                 peak = max(peak, memory_bytes())
@@ -133,6 +136,7 @@ class Protocol:
     datasets: dict[str, list[Path]]
     disk: str  # as liquid_groups.disk_of returns it
     budget: int  # bytes
+    environment: Mapping[str, str]  # added to that of this process
     _sizes: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def run(self, reader: str, dataset: str, disk_bytes_per_s: int | None, **settings: Any) -> Figures:
@@ -145,11 +149,13 @@ class Protocol:
         files = self.datasets[dataset]
         liquid_files.evict(files)
         limits = {"disk": self.disk, "disk_bytes_per_s": disk_bytes_per_s, "memory_bytes": limit}
-        return run(files, reader, cache_size=self.budget, **limits, **settings) | {"memory_limit_bytes": limit}
+        measured = run(files, reader, cache_size=self.budget, environment=self.environment, **limits, **settings)
+        return measured | {"memory_limit_bytes": limit}
 
     def _size(self, reader: str, dataset: str) -> int:
         """Bytes of a process that keeps nothing of the dataset."""
         if (reader, dataset) not in self._sizes:
             files = self.datasets[dataset][: SIZING_BATCHES * BATCH_SIZE]
-            self._sizes[reader, dataset] = run(files, reader, warm_up=0, disk=self.disk)["memory_peak_bytes"]
+            measured = run(files, reader, warm_up=0, disk=self.disk, environment=self.environment)
+            self._sizes[reader, dataset] = measured["memory_peak_bytes"]
         return self._sizes[reader, dataset]

@@ -17,6 +17,7 @@ from typing import Any
 from liquid_groups import group
 
 READER = "reader"
+COUNTED_SECONDS = 15  # in which files are drawn anew often enough for what is read to be near its mean
 
 
 def run(job: dict[str, Any], disk_bytes: Callable[[], int]) -> dict[str, Any]:
@@ -28,12 +29,12 @@ def run(job: dict[str, Any], disk_bytes: Callable[[], int]) -> dict[str, Any]:
     Args:
         job: ``files``, whole batches; ``reader``, the operator's name; ``arguments``, the reader's; ``decode``, whether
             to; ``batch_size``; ``threads``; ``warm_up``, epochs before those measured; ``epochs`` to measure at least;
-            ``seconds`` to measure at least; ``counted``, epochs whose bytes from disk are counted, may be 0.
+            ``seconds`` to measure at least; ``count_bytes``, whether to count bytes from disk in some more epochs.
         disk_bytes: Returns the bytes that this process has read from the disk.
 
     Returns:
         ``images_per_s`` of each epoch, ``cpu_ms_per_image``, and of each batch its ``batch_seconds`` and the
-        ``batch_disk_bytes`` read meanwhile; ``disk_bytes_per_epoch`` of those counted, null without any;
+        ``batch_disk_bytes`` read meanwhile; ``disk_bytes_per_epoch`` of those counted, null without;
         ``hit_ratio``, as the reader planned it, null for DALI's.
     """
     pipe = pipeline(job)
@@ -53,15 +54,18 @@ def run(job: dict[str, Any], disk_bytes: Callable[[], int]) -> dict[str, Any]:
         "cpu_ms_per_image": cpu * 1e3 / job["batch_size"] / (len(times) - 1),
         "batch_seconds": [b - a for a, b in itertools.pairwise(times)],
         "batch_disk_bytes": [b - a for a, b in itertools.pairwise(counts)],
-        "disk_bytes_per_epoch": count_bytes(pipe, epoch, job["counted"], disk_bytes) if job["counted"] else None,
+        "disk_bytes_per_epoch": count_bytes(pipe, epoch, disk_bytes) if job["count_bytes"] else None,
         "hit_ratio": hit_ratio(pipe, job),
     }
 
 
-def count_bytes(pipe, epoch: int, epochs: int, disk_bytes: Callable[[], int]) -> float:
-    """Bytes from disk per epoch, of `epoch` batches, on average over some."""
-    bytes_before = standstill(disk_bytes)
-    run_epochs(pipe, epoch, epochs)
+def count_bytes(pipe, epoch: int, disk_bytes: Callable[[], int]) -> float:
+    """Bytes from disk per epoch, of `epoch` batches, on average over those of COUNTED_SECONDS."""
+    bytes_before, start = standstill(disk_bytes), time.perf_counter()
+    epochs = 0
+    while time.perf_counter() - start < COUNTED_SECONDS:
+        run_epochs(pipe, epoch, 1)
+        epochs += 1
     return (standstill(disk_bytes) - bytes_before) / epochs
 
 

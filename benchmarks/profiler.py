@@ -2,14 +2,15 @@
 
     python benchmarks/profiler.py WORK [FOLDER ...]
 
-profiles a dataset of PNG files for each speed of the disk, measures the mixes it predicts, and writes
-results/profiler.json with plots beside it. Files come from liquid_files.py, as for liquid.py. Limiting the disk takes
-root. The protocol is described in docs/benchmarks.md.
+measures a sample of a dataset in several formats, as the profiler does, for each speed of the disk, then the mixes that
+the profiler's model predicts from that, and writes results/profiler.json with plots beside it. Files come from
+liquid_files.py, as for liquid.py. Limiting the disk takes root. The protocol is described in docs/benchmarks.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import multiprocessing
 import os
@@ -29,8 +30,9 @@ from liquid_groups import Group, disk_of, group
 from rich.progress import track
 from rich.table import Table
 
-from dali_l3.profiling import encoding
-from dali_l3.profiling.measuring import KEEPING_MEMORY
+from dali_l3.conversion.workers import default_workers
+from dali_l3.profiling import encoding, sampling
+from dali_l3.profiling.measuring import KEEPING_MEMORY, Setting
 
 Figures = dict[str, Any]
 Weights = dict[str, int]
@@ -42,7 +44,7 @@ SEARCHED = "300 MB/s"  # where a mix of PNG and BMP is best
 FORMATS = {"png": "PNG", "bmp": "BMP", "l3-fast": "L3 fast", "l3-raw": "L3 raw"}  # with what they are called here
 FILES = 128
 SHARE_IN_MEMORY = 0.3  # of the bytes of the PNG files
-BATCH_SIZE, THREADS, SECONDS, SAMPLE = 16, 2, 2.0, 64
+BATCH_SIZE, THREADS, SECONDS, SAMPLE = 16, 2, 4.0, 64
 SWEEP: list[Weights] = [
     {name: weight for name, weight in (("png", tenths), ("bmp", 10 - tenths)) if weight} for tenths in range(11)
 ]
@@ -52,20 +54,12 @@ ERROR_TARGET = 0.1  # of a prediction, relative to what is measured, at most
 CHOICE_TARGET = 0.95  # of the best measured throughput that the recommended mix reaches, at least
 
 
-def profile(folder: str, formats: tuple[str, ...], cache_size: int, work: str) -> Any:
-    """The profile of the PNG files in a folder, for some candidate formats."""
-    from dali_l3.profiling import profiler
-    from dali_l3.profiling.measuring import Setting
-
-    setting = Setting(BATCH_SIZE, THREADS, seconds=SECONDS)
-    return profiler.profile(folder, profiler.Options(setting, cache_size, formats, SAMPLE, work))
-
-
 def search_as_the_paper(folder: str, cache_size: int, work: str) -> Figures:
     """The paper's search and its figure 3 for PNG and BMP, in an environment as it is. Runs with a limited disk."""
+    from dali_l3.profiling import profiler
     from dali_l3.profiling.report import figures
 
-    found = profile(folder, ("png", "bmp"), cache_size, work)
+    found = profiler.profile(folder, profiler.Options(setting(), cache_size, ("png", "bmp"), SAMPLE, work))
     steps = [
         {"ratio": step.ratio, "load": step.load, "decode": step.decode, "throughput": step.throughput}
         for step in found.search.search.steps
@@ -79,25 +73,27 @@ def search_as_the_paper(folder: str, cache_size: int, work: str) -> Figures:
     }
 
 
-def measure_rate(folder: str, paths: dict[str, list[str]], cache_size: int, work: str) -> Figures:
-    """Profiles the PNG files in a folder, and measures mixes of their images. Runs in a process with a limited disk."""
+def measure_rate(sample: encoding.EncodedSample, paths: dict[str, list[str]], cache_size: int) -> Figures:
+    """Measures a sample in each format, and mixes of the images that it stands for. Runs with a limited disk."""
     os.environ.update(KEEPING_MEMORY)  # of the processes to come; else it is chance how fast PNG and BMP are decoded
     from dali_l3.profiling import profiler
-    from dali_l3.profiling.costs import predict
+    from dali_l3.profiling.costs import Conditions, predict
     from dali_l3.profiling.isolation import call_isolated
     from dali_l3.profiling.measuring import measure
 
-    found = profile(folder, tuple(FORMATS), cache_size, work)
-    costs = {name: format.costs for name, format in found.formats.items()}
-    pair, _ = profiler.recommend({name: costs[name] for name in ("png", "bmp")}, found.conditions)
-    recommended = [dict(pair.weights), dict(found.recommendation.weights)]
+    conditions = Conditions(FILES, cache_size, default_workers())
+    formats = {name: profiler.measure_format(name, sample, setting(), conditions) for name in FORMATS}
+    costs = {name: format.costs for name, format in formats.items()}
+    best, _ = profiler.recommend(costs, conditions)
+    pair, _ = profiler.recommend({name: costs[name] for name in ("png", "bmp")}, conditions)
+    recommended = [dict(pair.weights), dict(best.weights)]
     mixes = {}
     for weights in [*SWEEP, *OTHERS, *recommended]:
         shares = {name: weight / sum(weights.values()) for name, weight in weights.items()}
         if name_of(weights) in mixes:
             continue
-        prediction = predict(shares, costs, found.conditions)
-        measured = call_isolated(measure, mixed(paths, weights), found.setting, cache_size=cache_size)
+        prediction = predict(shares, costs, conditions)
+        measured = call_isolated(measure, mixed(paths, weights), setting(), cache_size=cache_size)
         mixes[name_of(weights)] = {
             "weights": weights,
             "predicted": prediction.throughput,
@@ -114,7 +110,6 @@ def measure_rate(folder: str, paths: dict[str, list[str]], cache_size: int, work
         "recommended": name_of(recommended[1]),
         "png_bmp_of_best": mixes[name_of(recommended[0])]["measured"] / sweep,
         "recommended_of_best": mixes[name_of(recommended[1])]["measured"] / best,
-        "searched": f"{FORMATS[found.search.encoded]}:{FORMATS[found.search.raw]} {found.search.search.best.ratio}",
         "formats": {
             name: {
                 "image_bytes": format.costs.image_bytes,
@@ -123,7 +118,7 @@ def measure_rate(folder: str, paths: dict[str, list[str]], cache_size: int, work
                 "load_cpu_ms": format.costs.load_cpu_seconds * 1e3,
                 "decode_cpu_ms": format.costs.decode_cpu_seconds * 1e3,
             }
-            for name, format in found.formats.items()
+            for name, format in formats.items()
         },
         "mixes": mixes,
     }
@@ -143,7 +138,7 @@ def median_of(rounds: list[Figures]) -> Figures:
             figure: statistics.median(mix[figure] for mix in found) for figure in ("predicted", "measured", "error")
         }
         mixes[name]["rounds"] = [{figure: mix[figure] for figure in ("predicted", "measured")} for mix in found]
-    chosen = ("recommended_png_bmp", "recommended", "searched")
+    chosen = ("recommended_png_bmp", "recommended")
     reached = ("png_bmp_of_best", "recommended_of_best")
     return (
         {name: list(dict.fromkeys(each[name] for each in rounds)) for name in chosen}
@@ -152,10 +147,13 @@ def median_of(rounds: list[Figures]) -> Figures:
     )
 
 
-def convert(files: list[str], folder: str) -> dict[str, list[str]]:
+def setting() -> Setting:
+    return Setting(BATCH_SIZE, THREADS, seconds=SECONDS)
+
+
+def encode(files: list[str], folder: str) -> encoding.EncodedSample:
     """The files in every format, written as the profiler does: not all PNG files decode equally fast."""
-    sample = encoding.encode_sample(files, tuple(FORMATS), folder, encoding.announce(files, tuple(FORMATS)))
-    return {name: sample.paths(name) for name in FORMATS}
+    return encoding.encode_sample(files, tuple(FORMATS), folder, encoding.announce(files, tuple(FORMATS)))
 
 
 def name_of(weights: Weights) -> str:
@@ -247,18 +245,18 @@ def main() -> None:
     cache_size = int(SHARE_IN_MEMORY * sum(path.stat().st_size for path in made))
     disk = disk_of(work)
     rates = {}
-    with tempfile.TemporaryDirectory(dir=work) as folder, tempfile.TemporaryDirectory(dir=work) as converted:
+    with contextlib.ExitStack() as stack:
+        folder, whole, part = (stack.enter_context(tempfile.TemporaryDirectory(dir=work)) for _ in range(3))
         for path in made:
             os.symlink(path, os.path.join(folder, path.name))
-        paths = convert([str(path) for path in made], converted)
+        converted = encode([str(path) for path in made], whole)
+        paths = {name: converted.paths(name) for name in FORMATS}
+        sample = encode(sampling.choose_sample(sampling.list_images(folder), SAMPLE), part)
         rounds: dict[str, list[Figures]] = {rate: [] for rate in arguments.rates}
         for rate in track(arguments.rounds * arguments.rates, "Measures", console=console):
-            found = run_limited(disk, RATES[rate], measure_rate, folder, paths, cache_size, str(work))
+            found = run_limited(disk, RATES[rate], measure_rate, sample, paths, cache_size)
             show(rate, found)
-            console.print(
-                f"Recommended: {found['recommended']}; of PNG and BMP {found['recommended_png_bmp']}; "
-                f"searched: {found['searched']}"
-            )
+            console.print(f"Recommended: {found['recommended']}; of PNG and BMP {found['recommended_png_bmp']}")
             rounds[rate].append(found)
         for rate, found in rounds.items():
             rates[rate] = median_of(found)

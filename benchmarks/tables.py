@@ -157,11 +157,7 @@ def profiler() -> str:
         return f"{mix['predicted']:.0f} / {mix['measured']:.0f} ({mix['error']:+.0%})"
 
     rows = [[name, *(cell(figures["mixes"].get(name)) for figures in rates.values())] for name in names]
-    for label, key in (
-        ("recommended", "recommended"),
-        ("of PNG and BMP", "recommended_png_bmp"),
-        ("searched", "searched"),
-    ):
+    for label, key in (("recommended", "recommended"), ("of PNG and BMP", "recommended_png_bmp")):
         rows.append([f"**{label}**", *(", ".join(figures[key]) for figures in rates.values())])
     return markdown(["predicted / measured", *rates], rows)
 

@@ -64,7 +64,7 @@ void LiquidPlan::restart(int64_t ratio) {
   for (size_t i = 0; i < groups_.size(); i++) held_[i] = static_cast<int64_t>(groups_[i].entries.size()) * ratio / size_;
   next_epoch_ = 0;
   kept_.assign(kept_.size(), false);
-  held_bytes_ = released_bytes_ = 0;
+  held_bytes_ = 0;
 }
 
 void LiquidPlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {
@@ -103,56 +103,58 @@ bool LiquidPlan::plan_next(std::vector<PlannedSample> &samples, bool may_repair)
     }
 
     const std::span segment = std::span(samples).subspan(begin);
-    if (held_bytes_ + added_bytes(segment) > options_.cache_bytes) {
+    if (std::cmp_greater(held_bytes_ + growth(segment), options_.cache_bytes)) {
       if (!may_repair) return false;
       keep_less(segment, counts);
     }
-    held_bytes_ += added_bytes(segment);
+    held_bytes_ += growth(segment);
     peak_bytes_ = std::max(peak_bytes_, held_bytes_);
     for (const PlannedSample &sample : segment) {
       if (sample.keep) kept_[sample.entry] = true;
-      if (sample.hit && !sample.keep) released_bytes_ += bytes_[sample.entry];
-    }
-    if (options_.shards.pad_last_batch || (segments.begun + static_cast<int64_t>(samples.size())) % segments.full == 0) {
-      held_bytes_ -= std::exchange(released_bytes_, 0);
     }
     shuffle(segment, random);
   }
   return true;
 }
 
-// Memory for what the segment reads and keeps.
-uint64_t LiquidPlan::added_bytes(std::span<const PlannedSample> segment) const {
-  uint64_t bytes = 0;
-  for (const PlannedSample &sample : segment) bytes += sample.keep && !sample.hit ? bytes_[sample.entry] : 0;
+// By how many bytes what is held grows with the segment.
+int64_t LiquidPlan::growth(std::span<const PlannedSample> segment) const {
+  int64_t bytes = 0;
+  for (const PlannedSample &sample : segment) {
+    if (sample.keep != sample.hit) bytes += sample.keep ? size_of(sample) : -size_of(sample);
+  }
   return bytes;
 }
 
-// Makes hits take the place of misses among what the segment keeps, the largest first, until it fits.
+// Keeps hits instead of misses that are larger, those first whose difference is largest, until the segment fits.
+//
+// As many samples of a format are kept as are hit, so there is a hit to be evicted for every miss to be kept. Keeping all hits adds nothing,
+// and always fits.
 void LiquidPlan::keep_less(std::span<PlannedSample> segment, std::span<const HitMiss> counts) const {
-  // As many samples of a format are kept as are hit, so there is a hit not kept for every miss that is kept. Keeping hits adds nothing.
   struct Swap {
     PlannedSample *miss, *hit;
+    int64_t saved;
   };
   std::vector<Swap> swaps;
-  size_t begin = 0;
-  for (const auto [hits, misses] : counts) {
-    const std::span part = segment.subspan(begin, hits + misses);
-    begin += part.size();
-    auto hit = part.begin();
-    for (PlannedSample &sample : part) {
-      if (!sample.keep || sample.hit) continue;
-      hit = std::find_if(hit, part.end(), [](const PlannedSample &other) { return other.hit && !other.keep; });
-      swaps.push_back({&sample, &*hit++});
+  std::vector<PlannedSample *> kept, evicted;
+  const auto smaller = [this](const PlannedSample *a, const PlannedSample *b) { return size_of(*a) < size_of(*b); };
+  for (size_t begin = 0; const auto [hits, misses] : counts) {
+    kept.clear();
+    evicted.clear();
+    for (PlannedSample &sample : segment.subspan(begin, hits + misses)) {
+      if (sample.keep != sample.hit) (sample.keep ? kept : evicted).push_back(&sample);
     }
+    begin += hits + misses;
+    std::stable_sort(kept.rbegin(), kept.rend(), smaller);
+    std::stable_sort(evicted.begin(), evicted.end(), smaller);
+    for (size_t i = 0; i < kept.size(); i++) swaps.push_back({kept[i], evicted[i], size_of(*kept[i]) - size_of(*evicted[i])});
   }
-  const auto larger = [this](const Swap &a, const Swap &b) { return bytes_[a.miss->entry] > bytes_[b.miss->entry]; };
-  std::stable_sort(swaps.begin(), swaps.end(), larger);
-  uint64_t added = added_bytes(segment);
-  for (const auto [miss, hit] : swaps) {
-    if (held_bytes_ + added <= options_.cache_bytes) break;
+  std::stable_sort(swaps.begin(), swaps.end(), [](const Swap &a, const Swap &b) { return a.saved > b.saved; });
+  int64_t excess = held_bytes_ + growth(segment) - static_cast<int64_t>(options_.cache_bytes);
+  for (const auto &[miss, hit, saved] : swaps) {
+    if (excess <= 0) break;
     std::swap(miss->keep, hit->keep);
-    added -= bytes_[miss->entry];
+    excess -= saved;
   }
 }
 

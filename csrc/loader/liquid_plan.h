@@ -25,10 +25,10 @@ struct LiquidPlanOptions {
  * or the ceiling of each format's share, of its hits and of its misses, and keeps as many samples of a format as it has hits of it (in the
  * first epoch: as it would have), chosen at random among all samples of the format in the batch. The samples of a batch are shuffled.
  *
- * A kept sample takes memory from the batch that reads it until the end of the batch that hits it without keeping it again. The largest
- * ratio with which the first three epochs stay within the limit, found by bisection, says how many samples of each format are held; h is
- * the least ratio with which these are as many. Where a later epoch would pass the limit, the batch keeps more of its hits and fewer of its
- * misses, so the limit holds for ever.
+ * What is held after a batch are the samples kept for the rest of its epoch and for the next one. The largest ratio with which they stay
+ * within the limit for three epochs, found by bisection, says how many samples of each format are held; h is the least ratio with which
+ * these are as many. Where a later epoch would pass the limit, the batch keeps more of its hits and fewer of its misses, so the limit holds
+ * for ever.
  */
 class LiquidPlan final : public EpochPlan {
  public:
@@ -46,7 +46,7 @@ class LiquidPlan final : public EpochPlan {
   /** Samples of each of the groups that every epoch keeps. */
   const std::vector<int64_t> &held() const { return held_; }
   /** At most cache_bytes; of the first three epochs at least. */
-  uint64_t peak_bytes() const override { return peak_bytes_; }
+  uint64_t peak_bytes() const override { return static_cast<uint64_t>(peak_bytes_); }
 
  private:
   int64_t find_ratio();
@@ -54,7 +54,8 @@ class LiquidPlan final : public EpochPlan {
   bool first_epochs_fit(int64_t ratio);
   void restart(int64_t ratio);
   bool plan_next(std::vector<PlannedSample> &samples, bool may_repair);
-  uint64_t added_bytes(std::span<const PlannedSample> segment) const;
+  int64_t growth(std::span<const PlannedSample> segment) const;
+  int64_t size_of(const PlannedSample &sample) const { return static_cast<int64_t>(bytes_[sample.entry]); }
   void keep_less(std::span<PlannedSample> segment, std::span<const HitMiss> counts) const;
 
   const LiquidPlanOptions options_;
@@ -67,9 +68,8 @@ class LiquidPlan final : public EpochPlan {
   // As of the end of the last epoch planned.
   int64_t next_epoch_ = 0;
   std::vector<bool> kept_;       // of every entry of the catalogue: to be hit in the next epoch
-  uint64_t held_bytes_ = 0;      // in memory
-  uint64_t released_bytes_ = 0;  // of them: free at the end of the batch
-  uint64_t peak_bytes_ = 0;
+  int64_t held_bytes_ = 0;
+  int64_t peak_bytes_ = 0;
 };
 
 }  // namespace dali_l3::loader

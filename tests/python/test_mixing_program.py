@@ -44,8 +44,8 @@ def problems(draw, formats, least=1):
     largest = max(each.memory_bytes for each in costs.values())
     cached = draw(st.sampled_from([0.0, 0.3, 1.5]) | st.floats(0, 1.2))
     copy = draw(st.just(0.0) | powers_of_ten(-4, -1))
-    cpus, batch_size = draw(st.sampled_from([1, 2, 64])), draw(st.sampled_from([0, 16, 200]))
-    return costs, Conditions(IMAGES, int(cached * largest * IMAGES), cpus, copy, batch_size)
+    cpus = draw(st.sampled_from([1, 2, 64]))
+    return costs, Conditions(IMAGES, int(cached * largest * IMAGES), cpus, copy)
 
 
 def throughput(shares, costs, conditions):
@@ -63,8 +63,7 @@ def best_of_grid(costs, conditions):
     shares = compositions(GRID_STEPS[len(costs)], len(costs)) / GRID_STEPS[len(costs)]
     table = np.array([dataclasses.astuple(each)[2:] for each in costs.values()])
     memory, load, decode, load_cpu, decode_cpu = (shares @ table).T
-    fitting = conditions.cache_size / memory
-    misses = np.where(fitting >= conditions.images, 0, 1 - fitting / (conditions.images + conditions.batch_size))
+    misses = np.maximum(1 - conditions.cache_size / memory / conditions.images, 0)
     cpu = (misses * load_cpu + decode_cpu) / conditions.cpus
     seconds = np.max([misses * load, decode, cpu, np.full(len(cpu), conditions.copy_seconds)], axis=0).min()
     return 1 / seconds if seconds else math.inf
@@ -278,11 +277,3 @@ def test_prediction():
 def test_hit_ratio(cache, expected):
     costs = {"a": FormatCosts("", 1e6, 1e6, 0.01, 0.01)}
     assert hit_ratio({"a": 1.0}, costs, Conditions(1000, cache, 1)) == pytest.approx(expected)
-
-
-def test_hit_ratio_beside_a_batch():
-    """The reader's plan for 20,000 files of one size, batches of 50 and memory for 30% has a hit ratio of 0.2993."""
-    costs = {"a": FormatCosts("", 1e6, 1e6, 0.01, 0.01)}
-    conditions = Conditions(20_000, 6 * 10**9, 1, batch_size=50)
-    assert hit_ratio({"a": 1.0}, costs, conditions) == pytest.approx(0.2993, abs=5e-5)
-    assert hit_ratio({"a": 1.0}, costs, dataclasses.replace(conditions, cache_size=2 * 10**10)) == 1

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .profiler import Profile
 
 _QUICK_SAMPLE, _QUICK_SECONDS = 48, 0.6
-_SAMPLE, _SECONDS = 128, 2.0
+_SAMPLE, _SECONDS = 128, 4.0
 _SWEEP = ("jpeg@50", "jpeg@75", "jpeg@85", "jpeg@95", "webp@50", "webp@75", "webp@85", "webp@95")
 
 

@@ -43,14 +43,12 @@ class Conditions:
     cache_size: bytes of memory for what the Liquid reader keeps of it
     cpus: that the process may use
     copy_seconds: between decoded images when they are only copied to the GPU; 0 where they are not
-    batch_size: images; what of a batch has just been read takes memory, too
     """
 
     images: int
     cache_size: int
     cpus: int
     copy_seconds: float = 0.0
-    batch_size: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,12 +81,10 @@ class Prediction:
 def hit_ratio(shares: Mapping[str, float], costs: Mapping[str, FormatCosts], conditions: Conditions) -> float:
     """The part of the dataset that comes from memory. shares: of the formats in the images, summing to 1.
 
-    All of it, if it fits; else as much as fits beside what the reader keeps of a batch before it gives up as many hits.
+    It is as much as fits. (The reader has a little less where files are few and differ in size: what it keeps changes.)
     """
     fitting = conditions.cache_size / _mean(shares, costs, "memory_bytes")  # images
-    if fitting >= conditions.images * (1 - _ROUNDING):
-        return 1.0
-    return fitting / (conditions.images + conditions.batch_size)
+    return 1.0 if fitting >= conditions.images * (1 - _ROUNDING) else fitting / conditions.images
 
 
 def predict(shares: Mapping[str, float], costs: Mapping[str, FormatCosts], conditions: Conditions) -> Prediction:

@@ -89,8 +89,7 @@ def _relax(
     load_cpu = column("load_cpu_seconds") / (unit * conditions.cpus)
     decode_cpu = column("decode_cpu_seconds") / (unit * conditions.cpus)
     memory = column("memory_bytes")
-    # As in `hit_ratio`. Ranges that reach 1 also hold lower ratios, for which this is more than there is.
-    available = conditions.cache_size / (conditions.images + (conditions.batch_size if high < 1 else 0))
+    available = conditions.cache_size / conditions.images
     scale = max(available, memory.min())  # the solver's tolerances are absolute
     size = _TIE * column("image_bytes") / column("image_bytes").max()
     each, none = np.eye(len(costs)), np.zeros(len(costs))

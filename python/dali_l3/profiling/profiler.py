@@ -196,7 +196,7 @@ def profile(
         copying = 0.0
         if options.copies:
             copying = 1 / call_isolated(measure_copy, sample.paths(options.formats[0]), setting).throughput.mean
-        conditions = Conditions(len(dataset.files), options.cache_size, default_workers(), copying, setting.batch_size)
+        conditions = Conditions(len(dataset.files), options.cache_size, default_workers(), copying)
         formats = {}
         for number, name in enumerate(options.formats):
             progress(f"measuring {name}", number, len(options.formats))
@@ -270,7 +270,7 @@ def measure_format(name: str, sample: EncodedSample, setting: Setting, condition
         load.cpu_seconds,
         decode.cpu_seconds,
     )
-    # As many images as the sample has, with their part of the cache. The smaller the dataset, the more a batch weighs.
+    # As many images as the sample has, with their part of the cache.
     alike = dataclasses.replace(
         conditions, images=len(paths), cache_size=conditions.cache_size * len(paths) // conditions.images
     )
