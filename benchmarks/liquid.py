@@ -28,7 +28,7 @@ from dali_l3.profiling.measuring import KEEPING_MEMORY
 System = tuple[str, str]  # a reader and a dataset
 
 SHARE_IN_MEMORY = 0.3  # of the bytes of the PNG files: the budget for what is kept of a dataset, whatever its format
-DEFAULT_ALLOCATOR = "300 MB/s, memory as by default"  # of the C library, which in all other runs keeps it
+DEFAULT_ALLOCATOR = "300 MB/s, default allocator"  # of the C library; in all other runs it keeps memory for images
 RATES = {"300 MB/s": 300_000_000, DEFAULT_ALLOCATOR: 300_000_000, "800 MB/s": 800_000_000, "unthrottled": None}
 OTHERS_LIMIT = 0.05  # CPU share of other processes up to which a run counts as undisturbed
 
@@ -49,7 +49,6 @@ SYSTEMS: dict[str, list[System]] = {  # by rate
         (DALI_COPYING, PNG),
         (DALI, PNG_BMP),
         (DALI_COPYING, PNG_BMP),
-        (MINIO, PNG),
         (MINIO, BALANCED),
         (MINIO, PNG_BMP),
         (LIQUID, PNG),
@@ -57,19 +56,20 @@ SYSTEMS: dict[str, list[System]] = {  # by rate
         (LIQUID, PNG_BMP),
         *FAST,
     ],
-    DEFAULT_ALLOCATOR: [(DALI, PNG), (DALI_COPYING, PNG), (LIQUID, BALANCED), (LIQUID, PNG_BMP), (LIQUID, L3)],
-    "800 MB/s": [(DALI, PNG), (MINIO, PNG_BMP), (LIQUID, PNG_BMP), *FAST],
-    "unthrottled": [(DALI, PNG), *FAST],
+    DEFAULT_ALLOCATOR: [(DALI, PNG), (DALI_COPYING, PNG), (LIQUID, PNG_BMP), (LIQUID, L3)],
+    "800 MB/s": [(DALI, PNG), (DALI_COPYING, PNG), (MINIO, PNG_BMP), (LIQUID, PNG_BMP), *FAST],
+    "unthrottled": [(DALI, PNG), (DALI_COPYING, PNG), *FAST],
 }
 COMPARED = (BALANCED, PNG_BMP)  # datasets on which Liquid's and MinIO's batch times are compared
 QUICK_FILES = 240
 FILES_IN_MEMORY = 128  # of a dataset, to measure decoding
+SECONDS = 4  # of a run after warming up, at least
 QUICK_SYSTEMS = {"300 MB/s": [(DALI, PNG), (MINIO, PNG_BMP), (LIQUID, PNG_BMP), (LIQUID, L3)]}
 
 SPEED_TARGETS = {  # times DALI on PNG that the best of the datasets reaches, at least
     ("300 MB/s", "PNG:BMP", (BALANCED, PNG_BMP)): 1.7,
     ("300 MB/s", "L3 fast", (L3,)): 3.5,
-    (DEFAULT_ALLOCATOR, "PNG:BMP", (BALANCED, PNG_BMP)): 1.7,
+    (DEFAULT_ALLOCATOR, "PNG:BMP", (PNG_BMP,)): 1.7,
     (DEFAULT_ALLOCATOR, "L3 fast", (L3,)): 3.5,
     ("800 MB/s", "L3 fast", (L3,)): 8,
 }
@@ -95,8 +95,9 @@ def measure_rate(
     for number in range(rounds):
         for system in systems:
             console.print(f"{rate}, round {number + 1} of {rounds}: {': '.join(system)}")
+            settings = {"disk_bytes_per_s": RATES[rate], "seed": number}
             count_bytes = number == 0  # once is enough: speed does not matter
-            runs[system].append(measure_system(protocol, *system, RATES[rate], epochs, count_bytes))
+            runs[system].append(measure_system(protocol, *system, settings, epochs, count_bytes))
     results = {}
     decoding: dict[str, list[float]] = {}
     for (reader, dataset), measured in runs.items():
@@ -114,7 +115,7 @@ def measure_rate(
 
 
 def measure_system(
-    protocol: Protocol, reader: str, dataset: str, disk_bytes_per_s: int | None, epochs: int, count_bytes: bool
+    protocol: Protocol, reader: str, dataset: str, settings: Figures, epochs: int, count_bytes: bool
 ) -> Figures:
     """A run; for Liquid and MinIO with images/s of what they consist of: ``load`` and ``decode``.
 
@@ -123,9 +124,9 @@ def measure_system(
     """
     parts = reader in (MINIO, LIQUID)
     before = decoding_alone(protocol, reader, dataset) if parts else 0
-    figures = protocol.run(reader, dataset, disk_bytes_per_s, epochs=epochs, seconds=2, count_bytes=count_bytes)
+    figures = protocol.run(reader, dataset, **settings, epochs=epochs, seconds=SECONDS, count_bytes=count_bytes)
     if parts:
-        alone = protocol.run(reader, dataset, disk_bytes_per_s, decode=False, seconds=2)
+        alone = protocol.run(reader, dataset, **settings, decode=False, seconds=2)
         figures["load"] = statistics.median(alone["images_per_s"])
         figures["decode"] = (before + decoding_alone(protocol, reader, dataset)) / 2
     return figures
@@ -141,10 +142,10 @@ def decoding_alone(protocol: Protocol, reader: str, dataset: str) -> float:
 def summary(runs: list[Figures], dataset_bytes: int) -> Figures:
     """The figures of a system from its runs."""
     batch_ms = np.concatenate([each["batch_seconds"] for each in runs]) * 1e3
-    epochs = [speed for each in runs for speed in each["images_per_s"]]
+    speeds = [statistics.median(each["images_per_s"]) for each in runs]
     parts = {}
     if "load" in runs[0]:
-        possible = [statistics.median(each["images_per_s"]) / min(each["load"], each["decode"]) for each in runs]
+        possible = [speed / min(each["load"], each["decode"]) for speed, each in zip(speeds, runs, strict=True)]
         parts = {
             "load_images_per_s": statistics.median(each["load"] for each in runs),
             "decode_images_per_s": statistics.median(each["decode"] for each in runs),
@@ -153,7 +154,7 @@ def summary(runs: list[Figures], dataset_bytes: int) -> Figures:
         }
     disk_bytes = runs[0]["disk_bytes_per_epoch"]
     return parts | {
-        "images_per_s": statistics.median(epochs),
+        "images_per_s": statistics.median(speeds),
         "cpu_ms_per_image": statistics.median(each["cpu_ms_per_image"] for each in runs),
         "hit_ratio": runs[0]["hit_ratio"],
         "disk_bytes_per_epoch": disk_bytes,
@@ -165,7 +166,7 @@ def summary(runs: list[Figures], dataset_bytes: int) -> Figures:
         "memory_peak_bytes": max(each["memory_peak_bytes"] for each in runs),
         "memory_limit_bytes": runs[0]["memory_limit_bytes"],
         "cpu_share_of_other_processes": max(each["cpu_share_of_other_processes"] for each in runs),
-        "epochs_images_per_s": epochs,
+        "runs_images_per_s": speeds,
         "batches_ms": batch_ms.tolist(),
         "batches_disk_bytes": [size for each in runs for size in each["batch_disk_bytes"]],
     }
@@ -206,8 +207,9 @@ def targets(rates: dict[str, dict[str, Figures]], readers: dict[str, dict[str, F
             if at == rate:
                 fastest = max(liquid[dataset]["times_dali"] for dataset in chosen if dataset in liquid)
                 yield Target(f"{rate}: images/s, {label} / DALI: PNG", fastest, factor)
-        possible = min(figures["of_possible"] for figures in (*liquid.values(), *minio.values()))
-        yield Target(f"{rate}: images/s / min(load, decode), lowest", possible, POSSIBLE_TARGET)
+        if rate != DEFAULT_ALLOCATOR:  # where it is chance whether the run and decoding alone have the same memory
+            possible = min(figures["of_possible"] for figures in (*liquid.values(), *minio.values()))
+            yield Target(f"{rate}: images/s / min(load, decode), lowest", possible, POSSIBLE_TARGET)
         off = max(abs(figures["disk_share"] / (1 - figures["hit_ratio"]) - 1) for figures in liquid.values())
         yield Target(f"{rate}: bytes from disk / (1 - hit ratio), off 1 by", off, DISK_TARGET, at_most=True)
         for dataset in COMPARED:
@@ -248,7 +250,7 @@ def main() -> None:
     parser.add_argument("work", type=Path, help="folder for the files, which are kept, on the disk to measure")
     parser.add_argument("folders", type=Path, nargs="*", help="folders of PNG photographs (default: scikit-image's)")
     parser.add_argument("--files", type=int, default=liquid_files.FHD_FILES, help="images of a dataset")
-    parser.add_argument("--epochs", type=int, default=2, help="measured epochs of a run, at least")
+    parser.add_argument("--epochs", type=int, default=1, help="measured epochs of a run, at least")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each system")
     parser.add_argument("--rates", nargs="+", choices=RATES, default=list(RATES), help="speed limits of the disk")
     parser.add_argument("--quick", action="store_true", help="few files, one epoch, four systems: to try it out")

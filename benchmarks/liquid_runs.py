@@ -24,7 +24,6 @@ Figures = dict[str, Any]
 
 BATCH_SIZE = 16
 THREADS = 2
-SEED = 4
 SIZING_BATCHES = 12  # more than are ever read ahead
 SLACK = 128 << 20  # bytes: a batch of images in flight more or less, and what else differs from run to run
 
@@ -50,6 +49,7 @@ def run(
     disk: str | None = None,
     disk_bytes_per_s: int | None = None,
     memory_bytes: int | None = None,
+    seed: int = 0,
     environment: Mapping[str, str] = KEEPING_MEMORY,
 ) -> Figures:
     """Measures a pipeline.
@@ -66,8 +66,9 @@ def run(
         disk: Where the files are (see liquid_groups.disk_of), if memory and bytes from disk are to be measured.
         disk_bytes_per_s: Speed limit of the disk, if any.
         memory_bytes: Limit on the memory of the process, page cache included, if any.
-        environment: What is added to that of this process. By default what keeps memory for images, without which it is
-            chance how fast PNG and BMP are decoded.
+        seed: Of the reader.
+        environment: How the C library allocates: by default it keeps memory for images, without which it is chance how
+            fast PNG and BMP are decoded.
 
     Returns:
         What liquid_worker.run measures, ``memory_peak_bytes`` (without the page cache; 0 without `disk`) and
@@ -82,7 +83,7 @@ def run(
     job = {
         "files": [str(path) for path in files[: len(files) // BATCH_SIZE * BATCH_SIZE]],
         "reader": operator,
-        "arguments": {"seed": SEED} | arguments | ({"cache_size": cache_size} if operator == "liquid" else {}),
+        "arguments": {"seed": seed} | arguments | ({"cache_size": cache_size} if operator == "liquid" else {}),
         "batch_size": BATCH_SIZE,
         "threads": THREADS,
         "decode": decode,
@@ -111,8 +112,10 @@ def _run_process(job: Figures, environment: Mapping[str, str], memory_bytes: Cal
     with tempfile.TemporaryFile("w+") as stdin, tempfile.TemporaryFile("w+") as stdout:
         json.dump(job, stdin)
         stdin.seek(0)
-        whole = os.environ | environment
-        with subprocess.Popen([sys.executable, worker], stdin=stdin, stdout=stdout, env=whole) as process:
+        others = {name: value for name, value in os.environ.items() if name not in KEEPING_MEMORY}
+        with subprocess.Popen(
+            [sys.executable, worker], stdin=stdin, stdout=stdout, env=others | environment
+        ) as process:
             while process.poll() is None:
                 time.sleep(0.05)
                 peak = max(peak, memory_bytes())
@@ -136,7 +139,7 @@ class Protocol:
     datasets: dict[str, list[Path]]
     disk: str  # as liquid_groups.disk_of returns it
     budget: int  # bytes
-    environment: Mapping[str, str]  # added to that of this process
+    environment: Mapping[str, str]  # as `run` takes it
     _sizes: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def run(self, reader: str, dataset: str, disk_bytes_per_s: int | None, **settings: Any) -> Figures:

@@ -25,8 +25,8 @@ struct LiquidPlanOptions {
  * or the ceiling of each format's share, of its hits and of its misses, and keeps as many samples of a format as it has hits of it (in the
  * first epoch: as it would have), chosen at random among all samples of the format in the batch. The samples of a batch are shuffled.
  *
- * What is held after a batch are the samples kept for the rest of its epoch and for the next one. The largest ratio with which they stay
- * within the limit for three epochs, found by bisection, says how many samples of each format are held; h is the least ratio with which
+ * Held after a batch are the samples kept for the rest of its epoch and for the next one. The largest ratio with which they stay within
+ * the limit for three epochs, found by bisection, says how many samples of each format are held; h is the least ratio with which
  * these are as many. Where a later epoch would pass the limit, the batch keeps more of its hits and fewer of its misses, so the limit holds
  * for ever.
  */
@@ -67,7 +67,7 @@ class LiquidPlan final : public EpochPlan {
 
   // As of the end of the last epoch planned.
   int64_t next_epoch_ = 0;
-  std::vector<bool> kept_;       // of every entry of the catalogue: to be hit in the next epoch
+  std::vector<bool> kept_;  // of every entry of the catalogue: to be hit in the next epoch
   int64_t held_bytes_ = 0;
   int64_t peak_bytes_ = 0;
 };

@@ -31,7 +31,7 @@ class EpochPlan {
 
   /** The part of the samples that are hits from the second epoch on, from 0 (nothing fits) to 1 (everything does). */
   virtual double hit_ratio() const { return 0; }
-  /** The most bytes that are held in memory at any time in the epochs planned so far. */
+  /** The most bytes that are held after any batch of the epochs planned so far. */
   virtual uint64_t peak_bytes() const { return 0; }
 };
 

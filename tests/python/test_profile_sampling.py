@@ -126,9 +126,22 @@ def test_files_that_cannot_be_opened_are_passed_over(tmp_path, monkeypatch):
     assert list_images(str(tmp_path)).files == [str(kept)]
 
 
+def test_npy_files_are_passed_over(tmp_path):
+    """fn.decoders.image does not decode them."""
+    png = write_png(tmp_path / "1.png")
+    np.save(tmp_path / "2.npy", np.zeros((8, 8), np.uint8))
+    for with_l3 in (False, True):
+        assert list_images(str(tmp_path), with_l3).files == [str(png)]
+
+
 def make_l3_files(path):
     path.mkdir()
     (path / "a.l3").write_bytes(dali_l3.encode(np.zeros((2, 2), np.uint8)))
+
+
+def make_npy_files(path):
+    path.mkdir()
+    np.save(path / "a.npy", np.zeros((2, 2), np.uint8))
 
 
 @pytest.mark.parametrize(
@@ -136,8 +149,9 @@ def make_l3_files(path):
     [
         (lambda path: None, "no such folder"),
         (lambda path: path.write_text("a file"), "not a folder"),
-        (lambda path: path.mkdir(), "no images that can be converted$"),
-        (make_l3_files, "no images that can be converted, only L3 files; `dali-l3 export` makes others"),
+        (lambda path: path.mkdir(), "no images that can be profiled$"),
+        (make_l3_files, "no images that can be profiled; `dali-l3 export` makes others of its L3 files$"),
+        (make_npy_files, "no images that can be profiled; fn.decoders.image does not decode its NPY files$"),
     ],
 )
 def test_not_a_folder_of_images(tmp_path, make, message):

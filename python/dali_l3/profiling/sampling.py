@@ -6,10 +6,14 @@ import os
 import random
 from dataclasses import dataclass
 
-from ..conversion.converting import refusal
 from ..conversion.outcomes import ConversionError
-from ..conversion.signatures import sniff_file
+from ..conversion.signatures import READABLE_FORMATS, sniff_file
 from ..conversion.walking import walk
+
+_OTHERS = {  # what a dataset without images may hold
+    "L3": "; `dali-l3 export` makes others of its L3 files",
+    "NPY": "; fn.decoders.image does not decode its NPY files",
+}
 
 
 @dataclass(frozen=True)
@@ -21,9 +25,10 @@ class Dataset:
 
 
 def list_images(root: str, with_l3: bool = False) -> Dataset:
-    """Lists the images in the tree `root` that can be converted, told by their content; with `with_l3` also L3 files.
+    """Lists the images in the tree `root` that can be profiled, told by their content; with `with_l3` also L3 files.
 
-    Files that cannot be opened are passed over.
+    These are images that can be converted and that `fn.decoders.image` decodes, all but NPY. Files that cannot be
+    opened are passed over.
 
     Raises:
         ConversionError: `root` is not a folder, or has no images.
@@ -31,11 +36,13 @@ def list_images(root: str, with_l3: bool = False) -> Dataset:
     if not os.path.isdir(root):
         raise ConversionError(f"{root}: " + ("not a folder" if os.path.exists(root) else "no such folder"))
     paths = [os.path.join(root, file) for file in walk(root).files]
-    files = [path for path in paths if _is_image(path, with_l3)]
+    formats = {path: _format_of(path) for path in paths}
+    wanted = {*READABLE_FORMATS, *(("L3",) if with_l3 else ())} - {"NPY"}
+    files = [path for path, format in formats.items() if format in wanted]
     if not files:
-        l3_only = any(_is_image(path, with_l3=True) for path in paths)
-        cure = ", only L3 files; `dali-l3 export` makes others of them" if l3_only else ""
-        raise ConversionError(f"{root}: no images that can be converted{cure}")
+        found = set(formats.values())
+        others = "".join(why for format, why in _OTHERS.items() if format in found)
+        raise ConversionError(f"{root}: no images that can be profiled{others}")
     return Dataset(files, [os.path.getsize(path) for path in files])
 
 
@@ -56,9 +63,8 @@ def choose_sample(dataset: Dataset, count: int, seed: int = 0) -> list[str]:
     return chosen
 
 
-def _is_image(path: str, with_l3: bool) -> bool:
+def _format_of(path: str) -> str | None:
     try:
-        signature = sniff_file(path)
-        return refusal(path, signature) is None or (with_l3 and signature == "L3")
+        return sniff_file(path)
     except OSError:
-        return False
+        return None

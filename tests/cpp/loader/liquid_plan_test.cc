@@ -66,18 +66,18 @@ class Memory {
       }
     }
     for (const uint32_t entry : released) held_.erase(held_.find(entry));
-    CHECK(bytes() <= case_.options.cache_bytes);
+    uint64_t bytes = 0;
+    for (const uint32_t entry : held_) bytes += case_.bytes[entry];
+    CHECK(bytes <= case_.options.cache_bytes);
+    peak_ = std::max(peak_, bytes);
   }
 
-  uint64_t bytes() const {
-    uint64_t sum = 0;
-    for (const uint32_t entry : held_) sum += case_.bytes[entry];
-    return sum;
-  }
+  uint64_t peak() const { return peak_; }
 
  private:
   const Case &case_;
   std::multiset<uint32_t> held_;
+  uint64_t peak_ = 0;
 };
 
 bool is_share(int64_t count, int64_t total, int64_t part, int64_t size) { return std::abs(count * size - total * part) < size; }
@@ -131,6 +131,7 @@ void check_liquid(const Case &of, int epochs) {
       }
     }
   }
+  CHECK(memory.peak() <= plan.peak_bytes());
   for (int epoch = 0; epoch < epochs; epoch++) {
     CHECK_EQUAL(static_cast<int64_t>(delivered[epoch].size()), size);
     CHECK_EQUAL(static_cast<int64_t>(kept[epoch].size()), std::accumulate(plan.held().begin(), plan.held().end(), int64_t{0}));
@@ -217,6 +218,11 @@ TEST(later_epochs_stay_within_the_limit) {
   for (uint64_t &bytes : made.bytes) total += bytes = 4096 * (random.below(10) ? 1 : 100 + random.below(100));
   made.options.cache_bytes = total * 3 / 10;
   check_liquid(made, 40);
+  LiquidPlan plan = made.liquid();
+  const uint64_t peak = plan.peak_bytes();
+  epoch_entries(plan, 39);
+  CHECK(plan.peak_bytes() > peak);
+  CHECK(plan.peak_bytes() <= made.options.cache_bytes);
 }
 
 TEST(sequential_misses_come_in_catalogue_order) {
