@@ -43,7 +43,7 @@ DATASETS = {  # how many of ten files come from each set of liquid_files.SETS
     L3_MIX: {"L3 fast": 7, "L3 raw": 3},
 }
 FAST = [(LIQUID, BMP), (LIQUID, L3), (LIQUID, L3_MIX)]
-SYSTEMS: dict[str, list[System]] = {  # by rate
+SYSTEMS: dict[str, list[System]] = {  # by speed of the disk
     "300 MB/s": [
         (DALI, PNG),
         (DALI_COPYING, PNG),
@@ -51,6 +51,7 @@ SYSTEMS: dict[str, list[System]] = {  # by rate
         (DALI_COPYING, PNG_BMP),
         (MINIO, BALANCED),
         (MINIO, PNG_BMP),
+        (MINIO, L3_MIX),
         (LIQUID, PNG),
         (LIQUID, BALANCED),
         (LIQUID, PNG_BMP),
@@ -58,9 +59,9 @@ SYSTEMS: dict[str, list[System]] = {  # by rate
     ],
     DEFAULT_ALLOCATOR: [(DALI, PNG), (DALI_COPYING, PNG), (LIQUID, PNG_BMP), (LIQUID, L3)],
     "800 MB/s": [(DALI, PNG), (DALI_COPYING, PNG), (MINIO, PNG_BMP), (LIQUID, PNG_BMP), *FAST],
-    "unthrottled": [(DALI, PNG), (DALI_COPYING, PNG), *FAST],
+    "unthrottled": [(DALI, PNG), (DALI_COPYING, PNG), (MINIO, L3_MIX), *FAST],
 }
-COMPARED = (BALANCED, PNG_BMP)  # datasets on which Liquid's and MinIO's batch times are compared
+COMPARED = (BALANCED, PNG_BMP, L3_MIX)  # datasets on which Liquid's and MinIO's batch times are compared
 QUICK_FILES = 240
 FILES_IN_MEMORY = 128  # of a dataset, to measure decoding
 SECONDS = 4  # of a run after warming up, at least
@@ -82,10 +83,8 @@ READER_TARGET = 1  # of the speed of DALI's reader, at least
 # ---- measuring -------------------------------------------------------------------------------------------------------
 
 
-def measure_rate(
-    protocol: Protocol, rate: str, systems: list[System], epochs: int, rounds: int
-) -> tuple[dict[str, Figures], dict[str, list[float]]]:
-    """The figures of the systems, by name, and images/s of decoding alone, by dataset: of each run.
+def measure_rate(protocol: Protocol, rate: str, systems: list[System], epochs: int, rounds: int) -> dict[str, Figures]:
+    """The figures of the systems, by name.
 
     The systems take turns. ``load_images_per_s`` and ``decode_images_per_s`` are the medians of what `measure_system`
     finds for Liquid and MinIO, ``of_possible`` is that of the speed relative to the lower of these two in the same
@@ -99,11 +98,9 @@ def measure_rate(
             count_bytes = number == 0  # once is enough: speed does not matter
             runs[system].append(measure_system(protocol, *system, settings, epochs, count_bytes))
     results = {}
-    decoding: dict[str, list[float]] = {}
     for (reader, dataset), measured in runs.items():
         figures = {"reader": reader, "dataset": dataset} | summary(measured, total_bytes(protocol.datasets[dataset]))
         results[f"{reader}: {dataset}"] = figures
-        decoding.setdefault(dataset, []).extend(each["decode"] for each in measured if "decode" in each)
     baseline = max(
         figures["images_per_s"]
         for figures in results.values()
@@ -111,7 +108,7 @@ def measure_rate(
     )
     for figures in results.values():
         figures["times_dali"] = figures["images_per_s"] / baseline
-    return results, decoding
+    return results
 
 
 def measure_system(
@@ -149,6 +146,7 @@ def summary(runs: list[Figures], dataset_bytes: int) -> Figures:
         parts = {
             "load_images_per_s": statistics.median(each["load"] for each in runs),
             "decode_images_per_s": statistics.median(each["decode"] for each in runs),
+            "runs_decode_images_per_s": [each["decode"] for each in runs],
             "of_possible": statistics.median(possible),
             "runs_of_possible": possible,
         }
@@ -190,6 +188,14 @@ def measure_reader(files: list[Path], rounds: int) -> dict[str, Figures]:
         }
         for reader, measured in runs.items()
     }
+
+
+def decoded_images_per_s(rates: dict[str, dict[str, Figures]], dataset: str) -> float | None:
+    """The median of what decoding alone reaches in all runs that keep memory for images; None if there are none."""
+    keeping = (systems for rate, systems in rates.items() if rate != DEFAULT_ALLOCATOR)
+    of_dataset = (figures for systems in keeping for figures in systems.values() if figures["dataset"] == dataset)
+    speeds = [speed for figures in of_dataset for speed in figures.get("runs_decode_images_per_s", ())]
+    return statistics.median(speeds) if speeds else None
 
 
 def total_bytes(files: list[Path]) -> int:
@@ -268,16 +274,12 @@ def main() -> None:
     files = {name: liquid_files.mixed(paths, shares) for name, shares in DATASETS.items() if name in used}
     others = OthersLoad()
     rates = {}
-    decoding: dict[str, list[float]] = {name: [] for name in files}
     try:
         disk, budget = disk_of(arguments.work), int(SHARE_IN_MEMORY * total_bytes(files[PNG]))
         keeping, default = Protocol(files, disk, budget, KEEPING_MEMORY), Protocol(files, disk, budget, {})
         for rate, chosen in systems.items():
             protocol = default if rate == DEFAULT_ALLOCATOR else keeping
-            rates[rate], decoded = measure_rate(protocol, rate, chosen, arguments.epochs, arguments.rounds)
-            if protocol is keeping:
-                for name, speeds in decoded.items():
-                    decoding[name] += speeds
+            rates[rate] = measure_rate(protocol, rate, chosen, arguments.epochs, arguments.rounds)
             show(rate, rates[rate])
     except Unavailable as error:
         console.print(f"Memory and disk cannot be limited, which takes root: {error}. Only readers alone are measured.")
@@ -303,7 +305,7 @@ def main() -> None:
         "datasets": {
             name: {
                 "bytes_per_image": total_bytes(chosen) / len(chosen),
-                "decode_images_per_s": statistics.median(decoding[name]) if decoding[name] else None,
+                "decode_images_per_s": decoded_images_per_s(rates, name),
             }
             for name, chosen in files.items()
         },

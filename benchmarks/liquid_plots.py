@@ -22,7 +22,7 @@ def throughput(rates: dict[str, Systems], path: Path) -> None:
         axes.bar_label(bars, fmt="%.2f", padding=3)
         axes.invert_yaxis()
         axes.margins(x=0.1)
-        axes.set_title(f"Disk: {rate}", loc="left")
+        axes.set_title(rate, loc="left")
     panels[-1, 0].set_xlabel("images/s, relative to DALI on PNG")
     figure.savefig(path, metadata={"Date": None})
 

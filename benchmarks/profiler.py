@@ -103,13 +103,13 @@ def measure_rate(sample: encoding.EncodedSample, paths: dict[str, list[str]], ca
             "hit_ratio": measured.hit_ratio,
             "predicted_hit_ratio": prediction.hit_ratio,
         }
-    sweep = max(mixes[name_of(weights)]["measured"] for weights in SWEEP)
-    best = max(mix["measured"] for mix in mixes.values())
+    fastest_of_sweep = max(mixes[name_of(weights)]["measured"] for weights in SWEEP)
+    fastest = max(mix["measured"] for mix in mixes.values())
     return {
         "recommended_png_bmp": name_of(recommended[0]),
         "recommended": name_of(recommended[1]),
-        "png_bmp_of_best": mixes[name_of(recommended[0])]["measured"] / sweep,
-        "recommended_of_best": mixes[name_of(recommended[1])]["measured"] / best,
+        "png_bmp_of_best": mixes[name_of(recommended[0])]["measured"] / fastest_of_sweep,
+        "recommended_of_best": mixes[name_of(recommended[1])]["measured"] / fastest,
         "formats": {
             name: {
                 "image_bytes": format.costs.image_bytes,
