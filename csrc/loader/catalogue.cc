@@ -10,6 +10,7 @@
 #include "companions.h"
 #include "discovery.h"
 #include "file_list.h"
+#include "file_reading.h"
 #include "header_check.h"
 #include "open_file.h"
 #include "read_pool.h"
@@ -94,6 +95,7 @@ void check_strictly(const Catalogue &catalogue) {
 void look_at_image(const CatalogueOptions &options, const std::string &path, Entry &entry) {
   const OpenFile file(path);
   entry.file.size = file.size();
+  check_size(path, entry.file.size);
   if (!options.sniff && !options.check_headers) return;
   const auto read = [&](uint64_t offset, std::span<uint8_t> bytes) { return file.read_at(offset, bytes); };
   uint8_t head[kSniffedBytes];
@@ -106,7 +108,11 @@ void look_at_image(const CatalogueOptions &options, const std::string &path, Ent
 std::string look_at(const CatalogueOptions &options, const std::string &root, Entry &entry) {
   try {
     if (options.sniff || options.sizes || options.check_headers) look_at_image(options, full_path(root, entry.file.path), entry);
-    for (File &companion : entry.companions) companion.size = OpenFile(full_path(root, companion.path)).size();
+    for (File &companion : entry.companions) {
+      const std::string path = full_path(root, companion.path);
+      companion.size = OpenFile(path).size();
+      check_size(path, companion.size);
+    }
   } catch (const std::runtime_error &error) {
     return error.what();
   }

@@ -1,6 +1,8 @@
 #include "engine.h"
 
+#include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -9,6 +11,14 @@ namespace {
 
 // Entries that are tried in place of a bad one before giving up.
 constexpr int kMaxTries = 100;
+
+// A step that, taken again and again modulo `size`, visits every place once, each far from those before: bad files are often neighbours.
+size_t far_step(size_t size) {
+  constexpr double kGoldenRatio = 0.618034;
+  size_t step = std::max<size_t>(1, static_cast<size_t>(kGoldenRatio * static_cast<double>(size)));
+  while (std::gcd(step, size) != 1) step++;
+  return step;
+}
 
 }  // namespace
 
@@ -108,6 +118,8 @@ void Engine::finish(Load &load, BatchPart &part) {
   part.wait_seconds += wait.count();
   try {
     load.sample = load.reading.get();
+    load.reading = {};
+    count_reading(*load.sample, part);
   } catch (const std::exception &error) {
     if (options_.on_error == OnError::raise) throw;
     load.sample = replacement(load.entry, error.what(), part);
@@ -128,18 +140,18 @@ std::shared_ptr<const Sample> Engine::replacement(uint32_t bad, const std::strin
   return good;
 }
 
-// The next entry of the same format that can be read.
+// An entry of the same format that can be read, the same one every time.
 std::shared_ptr<const Sample> Engine::next_good_sample(uint32_t bad, BatchPart &part) {
   const auto &entries = catalogue_.entries;
+  const size_t step = far_step(entries.size());
   int tries = 0;
   for (size_t i = 1; i < entries.size() && tries < kMaxTries; i++) {
-    const Entry &entry = entries[(bad + i) % entries.size()];
+    const Entry &entry = entries[(bad + i * step) % entries.size()];
     if (entry.format != entries[bad].format) continue;
     tries++;
     try {
       auto sample = reader_.read(catalogue_.root, entry, false);
-      part.files_read += int64_t(sample->files.size());
-      part.bytes_read += sample->bytes();
+      count_reading(*sample, part);
       return sample;
     } catch (const std::exception &) {
       // Its own turn will report it.
@@ -149,9 +161,14 @@ std::shared_ptr<const Sample> Engine::next_good_sample(uint32_t bad, BatchPart &
                            " samples of its format that were tried in its place");
 }
 
+// Adds what the disk delivered for a sample.
+void Engine::count_reading(const Sample &sample, BatchPart &part) {
+  part.files_read += int64_t(sample.files.size());
+  part.bytes_read += sample.bytes();
+}
+
 void Engine::count(const Place &place, BatchPart &part) {
-  const Sample &sample = *place.load->sample;
-  const int64_t bytes = sample.bytes();
+  const int64_t bytes = place.load->sample->bytes();
   if (place.plan.epoch != epoch_) {
     current_bytes_ = next_bytes_;
     next_bytes_ = 0;
@@ -162,10 +179,6 @@ void Engine::count(const Place &place, BatchPart &part) {
 
   FormatCounts &format = part.formats[size_t(catalogue_.entries[place.load->entry].format)];
   (place.in_memory ? format.hits : format.misses)++;
-  if (!place.in_memory) {
-    part.files_read += int64_t(sample.files.size());
-    part.bytes_read += bytes;
-  }
   part.samples++;
   part.current_bytes = current_bytes_;
   part.next_bytes = next_bytes_;

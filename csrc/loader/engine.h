@@ -65,7 +65,7 @@ class Engine {
   // An entry that is in memory, or on its way there.
   struct Load {
     uint32_t entry;
-    std::shared_future<std::shared_ptr<const Sample>> reading;  // gives an error as often as it is asked
+    std::shared_future<std::shared_ptr<const Sample>> reading;  // gives an error as often as it is asked; none once there is a sample
     std::shared_ptr<const Sample> sample;                       // null until it is first needed
   };
   // A place in a batch.
@@ -82,6 +82,7 @@ class Engine {
   void finish(Load &load, BatchPart &part);
   std::shared_ptr<const Sample> replacement(uint32_t bad, const std::string &problem, BatchPart &part);
   std::shared_ptr<const Sample> next_good_sample(uint32_t bad, BatchPart &part);
+  static void count_reading(const Sample &sample, BatchPart &part);
   void count(const Place &place, BatchPart &part);
 
   const Catalogue catalogue_;

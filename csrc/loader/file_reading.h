@@ -16,6 +16,12 @@ struct FileBytes {
   size_t size = 0;  ///< at least 1
 };
 
+/** Larger files are refused: no image in a format that has a name here can be this large. */
+inline constexpr uint64_t kMaxFileSize = uint64_t{1} << 32;
+
+/** Throws std::runtime_error, naming the file, if it is larger than kMaxFileSize. */
+void check_size(const std::string &path, uint64_t size);
+
 enum class ReadMode {
   buffered,  ///< through the page cache
   direct,    ///< past it (O_DIRECT); where the file system refuses that, through it, dropping the file's pages afterwards
@@ -24,9 +30,6 @@ enum class ReadMode {
 /** Reads files. Any number of threads may read at once. */
 class FileReader {
  public:
-  /** Larger files are refused: no image in a format that has a name here can be this large. */
-  static constexpr uint64_t kMaxFileSize = uint64_t{1} << 32;
-
   /** Gives memory for that many bytes, a multiple of kExtent, aligned to kExtent. Must not return null. */
   using Allocate = std::function<std::shared_ptr<uint8_t>(size_t bytes)>;
 

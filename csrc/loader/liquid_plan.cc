@@ -3,6 +3,7 @@
 #include "liquid_plan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "random.h"
@@ -25,8 +26,12 @@ void deal(Queue &queue, int64_t count, bool hit, std::vector<PlannedSample> &sam
 LiquidPlan::LiquidPlan(const LiquidPlanOptions &options, std::vector<FormatGroup> groups, std::span<const uint64_t> bytes)
     : options_(options), groups_(std::move(groups)), bytes_(bytes.begin(), bytes.end()), held_(groups_.size()), kept_(bytes.size()) {
   for (const FormatGroup &group : groups_) size_ += static_cast<int64_t>(group.entries.size());
-  first_epochs_fit(find_ratio());  // for held_ and peak_bytes_
-  restart(least_ratio());
+  first_epochs_fit(find_ratio());  // for peak_bytes_
+  restart(ratio_);
+}
+
+double LiquidPlan::hit_ratio() const {
+  return static_cast<double>(std::accumulate(held_.begin(), held_.end(), int64_t{0})) / static_cast<double>(size_);
 }
 
 int64_t LiquidPlan::find_ratio() {
@@ -37,16 +42,6 @@ int64_t LiquidPlan::find_ratio() {
     (first_epochs_fit(middle) ? fits : too_much) = middle;
   }
   return fits;
-}
-
-// The least ratio with which as many samples of each format are held: 0 if none are.
-int64_t LiquidPlan::least_ratio() const {
-  int64_t ratio = 0;
-  for (size_t i = 0; i < groups_.size(); i++) {
-    const auto size = static_cast<int64_t>(groups_[i].entries.size());
-    ratio = std::max(ratio, (held_[i] * size_ + size - 1) / size);
-  }
-  return ratio;
 }
 
 bool LiquidPlan::first_epochs_fit(int64_t ratio) {
@@ -103,11 +98,13 @@ bool LiquidPlan::plan_next(std::vector<PlannedSample> &samples, bool may_repair)
     }
 
     const std::span segment = std::span(samples).subspan(begin);
-    if (std::cmp_greater(held_bytes_ + growth(segment), options_.cache_bytes)) {
+    int64_t grown = growth(segment);
+    if (std::cmp_greater(held_bytes_ + grown, options_.cache_bytes)) {
       if (!may_repair) return false;
-      keep_less(segment, counts);
+      keep_more_hits(segment, counts);
+      grown = growth(segment);
     }
-    held_bytes_ += growth(segment);
+    held_bytes_ += grown;
     peak_bytes_ = std::max(peak_bytes_, held_bytes_);
     for (const PlannedSample &sample : segment) {
       if (sample.keep) kept_[sample.entry] = true;
@@ -129,8 +126,8 @@ int64_t LiquidPlan::growth(std::span<const PlannedSample> segment) const {
 // Keeps hits instead of misses that are larger, those first whose difference is largest, until the segment fits.
 //
 // As many samples of a format are kept as are hit, so there is a hit to be evicted for every miss to be kept. Keeping all hits adds nothing,
-// and always fits.
-void LiquidPlan::keep_less(std::span<PlannedSample> segment, std::span<const HitMiss> counts) const {
+// and always fits. (The first epoch has no hits, and fits as it is.)
+void LiquidPlan::keep_more_hits(std::span<PlannedSample> segment, std::span<const HitMiss> counts) const {
   struct Swap {
     PlannedSample *miss, *hit;
     int64_t saved;

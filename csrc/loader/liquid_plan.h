@@ -25,10 +25,9 @@ struct LiquidPlanOptions {
  * or the ceiling of each format's share, of its hits and of its misses, and keeps as many samples of a format as it has hits of it (in the
  * first epoch: as it would have), chosen at random among all samples of the format in the batch. The samples of a batch are shuffled.
  *
- * Held after a batch are the samples kept for the rest of its epoch and for the next one. The largest ratio with which they stay within
- * the limit for three epochs, found by bisection, says how many samples of each format are held; h is the least ratio with which
- * these are as many. Where a later epoch would pass the limit, the batch keeps more of its hits and fewer of its misses, so the limit holds
- * for ever.
+ * Held after a batch are the samples kept for the rest of its epoch and for the next one. The ratio h is the largest, found by bisection, with
+ * which they stay within the limit for three epochs. Where a later epoch would pass the limit, the batch keeps more of its hits and fewer of
+ * its misses, so the limit holds for ever.
  */
 class LiquidPlan final : public EpochPlan {
  public:
@@ -41,8 +40,8 @@ class LiquidPlan final : public EpochPlan {
   int64_t epoch_size(int64_t) const override { return size_; }
   void plan(int64_t epoch, std::vector<PlannedSample> &samples) override;
 
-  /** h; what is hit of a format is rounded down to whole samples. */
-  double hit_ratio() const override { return static_cast<double>(ratio_) / static_cast<double>(size_); }
+  /** Below h by less than a sample of each format. */
+  double hit_ratio() const override;
   /** Samples of each of the groups that every epoch keeps. */
   const std::vector<int64_t> &held() const { return held_; }
   /** At most cache_bytes; of the first three epochs at least. */
@@ -50,13 +49,12 @@ class LiquidPlan final : public EpochPlan {
 
  private:
   int64_t find_ratio();
-  int64_t least_ratio() const;
   bool first_epochs_fit(int64_t ratio);
   void restart(int64_t ratio);
   bool plan_next(std::vector<PlannedSample> &samples, bool may_repair);
   int64_t growth(std::span<const PlannedSample> segment) const;
   int64_t size_of(const PlannedSample &sample) const { return static_cast<int64_t>(bytes_[sample.entry]); }
-  void keep_less(std::span<PlannedSample> segment, std::span<const HitMiss> counts) const;
+  void keep_more_hits(std::span<PlannedSample> segment, std::span<const HitMiss> counts) const;
 
   const LiquidPlanOptions options_;
   const std::vector<FormatGroup> groups_;

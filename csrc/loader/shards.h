@@ -55,7 +55,6 @@ inline int64_t padded_epoch_size(const ShardOptions &options, int64_t size) {
 
 /** The parts of an epoch that fall into one batch each: at most one at either end is smaller than a batch. */
 struct Segments {
-  int64_t begun = 0;  ///< samples of earlier epochs in the batch in which the epoch begins
   int64_t first = 0;  ///< samples of the part that completes the batch in which the epoch before ended; 0: none
   int64_t full_count = 0, full = 0;  ///< whole batches and their size
   int64_t last = 0;  ///< samples of the part that begins a batch without filling it; 0: none
@@ -68,7 +67,7 @@ inline Segments segments_of(const ShardOptions &options, int64_t epoch_size, int
   const int64_t batch = options.batch_size;
   const int64_t begun = options.pad_last_batch ? 0 : epoch % batch * (epoch_size % batch) % batch;
   const int64_t first = begun == 0 ? 0 : std::min(batch - begun, epoch_size), rest = epoch_size - first;
-  return {.begun = begun, .first = first, .full_count = rest / batch, .full = batch, .last = rest % batch};
+  return {.first = first, .full_count = rest / batch, .full = batch, .last = rest % batch};
 }
 
 }  // namespace dali_l3::loader

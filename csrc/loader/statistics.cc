@@ -55,7 +55,8 @@ void Statistics::add(const BatchPart &part) {
   if (epochs.empty() || epochs.back().epoch != part.epoch) epochs.push_back({.epoch = part.epoch});
   accumulate(epochs.back(), part);
   batches.push_back(part);
-  if (batches.size() > kBatches) batches.pop_front();
+  if (epochs.size() > kRemembered) epochs.pop_front();
+  if (batches.size() > kRemembered) batches.pop_front();
 }
 
 std::string to_json(const Statistics &statistics) {

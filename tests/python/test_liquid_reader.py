@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -137,10 +138,13 @@ class Shard:
         return sum(part.statistics[field] for part in self.epochs[epoch])
 
     def held(self) -> dict[str, int]:
-        """Samples of each format that Liquid holds: the part that the hit ratio gives, rounded down."""
-        ratio = round(self.statistics["hit_ratio"] * self.size)  # in units of 1 / size
+        """Samples of each format that Liquid holds, all the hits of an epoch: what one ratio gives, rounded down."""
         totals = Counter(sample.format for sample in self.samples(0))
-        return {name: total * ratio // self.size for name, total in totals.items()}
+        held = {name: sum(part.of(name)[0] for part in self.epochs[1]) for name in totals}
+        assert sum(held.values()) == round(self.statistics["hit_ratio"] * self.size)
+        least = max(Fraction(held[name], total) for name, total in totals.items())
+        assert all(least < Fraction(held[name] + 1, total) for name, total in totals.items())
+        return held
 
     def bytes(self) -> int:
         return sum(len(file) for sample in self.samples(0) for file in sample.files)

@@ -232,12 +232,25 @@ TEST(skip_puts_a_sample_of_the_format_in_the_place_of_a_bad_one) {
     std::map<int, int> times;
     for (const int label : reading.labels(3)) times[label]++;
     CHECK_EQUAL(times.size(), size_t{9});
-    CHECK_EQUAL(times[10], 3);  // for 7 and 8, the next PNG
-    CHECK_EQUAL(times[0], 2);   // for 9, the next BMP after the end
+    CHECK_EQUAL(times[0] + times[3] + times[6], 4);  // the BMP files that are left, one of them twice, for 9
   }
-  CHECK_EQUAL(reading.engine->statistics().epochs[0].bad_samples, 3);
-  CHECK_EQUAL(reading.engine->statistics().epochs[0].samples, 12);
+  const Statistics statistics = reading.engine->statistics();
+  CHECK_EQUAL(statistics.epochs[0].bad_samples, 3);
+  CHECK_EQUAL(statistics.epochs[0].samples, 12);
+  CHECK_EQUAL(statistics.epochs[0].files_read, 12);
+  CHECK_EQUAL(statistics.epochs[0].bytes_read, int64_t(12 * kSize));
   CHECK(reading.warnings[0].find(dataset.catalogue().root) == 0);
+}
+
+TEST(many_bad_neighbours_are_replaced_by_many) {
+  const Dataset dataset(600);
+  for (int i = 100; i < 500; i++) fs::remove(dataset.path(i));  // 266 PNG files and 134 BMP files
+  Reading reading(dataset, 100, 0, {.on_error = OnError::skip});
+  std::map<int, int> times;
+  for (const int label : reading.labels(6)) times[label]++;
+  CHECK_EQUAL(times.size(), size_t{200});
+  // 200 good files stand for 600: evenly, each would three times.
+  for (const auto &[label, count] : times) CHECK(count <= 8);
 }
 
 TEST(substitute_keeps_the_label) {
@@ -255,6 +268,7 @@ TEST(substitute_keeps_the_label) {
     substituted++;
   }
   CHECK_EQUAL(substituted, 1);
+  CHECK_EQUAL(reading.engine->statistics().epochs[0].files_read, 11);
 }
 
 TEST(a_substitute_that_cannot_be_read_is_refused_at_once) {

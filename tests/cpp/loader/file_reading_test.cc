@@ -303,7 +303,7 @@ TEST(disks_that_fail) {
 TEST(files_too_large_take_no_memory) {
   const Folder folder;
   const std::string path = folder.add("file", random_bytes(10));
-  fs::resize_file(path, FileReader::kMaxFileSize + 1);
+  fs::resize_file(path, kMaxFileSize + 1);
   Reader reader(ReadMode::buffered);
   CHECK_EQUAL(reader.failure(path), path + ": has 4294967297 bytes, more than the 4294967296 allowed");
   CHECK_EQUAL(reader.arena.reserved(), 0u);

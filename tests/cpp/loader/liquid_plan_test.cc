@@ -8,6 +8,7 @@
 #include <set>
 
 #include "minio_plan.h"
+#include "mix_plan.h"
 #include "orders.h"
 #include "random.h"
 #include "testing.h"
@@ -88,9 +89,16 @@ void check_liquid(const Case &of, int epochs) {
   const LiquidPlan &plan = *made;
   const int64_t size = plan.epoch_size(0);
   const std::vector<FormatGroup> groups = of.groups();
+  // There is one ratio for all formats of which these are the whole samples.
+  double least = 0, greatest = 2;
   for (size_t i = 0; i < groups.size(); i++) {
-    CHECK_EQUAL(plan.held()[i], static_cast<int64_t>(std::floor(plan.hit_ratio() * static_cast<double>(groups[i].entries.size()) + 1e-9)));
+    const auto total = static_cast<double>(groups[i].entries.size()), held = static_cast<double>(plan.held()[i]);
+    least = std::max(least, held / total);
+    greatest = std::min(greatest, (held + 1) / total);
   }
+  CHECK(least < greatest);
+  CHECK_EQUAL(std::llround(plan.hit_ratio() * static_cast<double>(size)),
+              std::accumulate(plan.held().begin(), plan.held().end(), int64_t{0}));
   CHECK(plan.peak_bytes() <= of.options.cache_bytes);
 
   SampleOrder order(of.options.shards, of.size(), std::move(made));
@@ -208,6 +216,112 @@ TEST(keeps_nothing_without_memory) {
   std::vector<PlannedSample> samples;
   plan.plan(3, samples);
   for (const PlannedSample &sample : samples) CHECK(!sample.hit && !sample.keep);
+}
+
+TEST(is_a_shuffled_mix_when_nothing_is_held) {
+  Random random{13};
+  for (int i = 0; i < 100; i++) {
+    const testing::Context context("case %d", i);
+    Case made = random_case(random);
+    made.options.cache_bytes = 0;
+    made.options.sequential = false;
+    LiquidPlan liquid = made.liquid();
+    MixPlan mix(made.options.shards, made.groups(), true, made.options.seed);
+    std::vector<PlannedSample> a, b;
+    for (int epoch = 0; epoch < 4; epoch++) {
+      liquid.plan(epoch, a);
+      mix.plan(epoch, b);
+      CHECK(a == b);
+    }
+  }
+}
+
+TEST(holds_about_as_much_as_fits_of_files_that_differ) {
+  Random random{15};
+  Case made = equal_files(3000, 30, 0);
+  uint64_t total = 0;
+  for (uint64_t &bytes : made.bytes) total += bytes = 4096 * (1 + random.below(9));
+  made.options.cache_bytes = total * 3 / 10;
+  const double ratio = made.liquid().hit_ratio();
+  CHECK(ratio > 0.28 && ratio < 0.31);
+}
+
+TEST(the_peak_is_that_of_three_epochs) {
+  Random random{17};
+  Case made = equal_files(300, 20, 0);
+  for (uint64_t &bytes : made.bytes) bytes = 4096 * (1 + random.below(50));
+  made.options.cache_bytes = 300 * 10 * 4096;
+  const uint64_t planned = made.liquid().peak_bytes();
+  SampleOrder order(made.options.shards, made.size(), std::make_unique<LiquidPlan>(made.liquid()));
+  Memory memory(made);
+  std::vector<PlannedSample> batch;
+  for (int i = 0; i < 3 * 15; i++) {
+    order.next_batch(batch);
+    memory.deliver(batch);
+  }
+  CHECK_EQUAL(memory.peak(), planned);
+}
+
+// Of each batch of an epoch, the samples that are kept.
+std::vector<std::set<uint32_t>> kept_by_batch(LiquidPlan &plan, int64_t epoch, size_t batch_size, std::vector<PlannedSample> &samples) {
+  plan.plan(epoch, samples);
+  std::vector<std::set<uint32_t>> kept((samples.size() + batch_size - 1) / batch_size);
+  for (size_t i = 0; i < samples.size(); i++) {
+    if (samples[i].keep) kept[i / batch_size].insert(samples[i].entry);
+  }
+  return kept;
+}
+
+TEST(a_batch_over_the_limit_keeps_as_few_other_samples_as_possible) {
+  // The first batch that a plan keeps otherwise than one with the same ratio and a little more memory, which shows what was drawn.
+  Random random{19};
+  int found = 0;
+  for (int i = 0; i < 40; i++) {
+    const testing::Context context("case %d", i);
+    Case made = equal_files(200, 40, 0);
+    made.options.seed = random.next();
+    uint64_t total = 0;
+    for (uint64_t &bytes : made.bytes) total += bytes = 4096 * (1 + random.below(100));
+    made.options.cache_bytes = total * 3 / 10;
+    Case roomy = made;
+    const std::vector<int64_t> held = made.liquid().held();
+    for (Case more = made; more.liquid().held() == held; more.options.cache_bytes += 4096) roomy = more;
+
+    LiquidPlan tight = made.liquid(), drawn = roomy.liquid();
+    std::vector<PlannedSample> samples, others;
+    int64_t before = 0;  // bytes held
+    bool differ = false;
+    for (int epoch = 0; epoch < 30 && !differ; epoch++) {
+      const auto repaired = kept_by_batch(tight, epoch, 40, samples), as_drawn = kept_by_batch(drawn, epoch, 40, others);
+      for (size_t batch = 0; batch < repaired.size() && !differ; batch++) {
+        std::vector<int64_t> added, evicted;  // sizes: of misses kept, of hits evicted, as drawn
+        int64_t growth = 0;
+        size_t swaps = 0;
+        for (size_t j = batch * 40; j < (batch + 1) * 40; j++) {
+          const PlannedSample &sample = samples[j];
+          const auto bytes = static_cast<int64_t>(made.bytes[sample.entry]);
+          const bool keep = as_drawn[batch].count(sample.entry) > 0;
+          if (keep && !sample.hit) added.push_back(bytes);
+          if (!keep && sample.hit) evicted.push_back(bytes);
+          growth += (keep - sample.hit) * bytes;
+          swaps += keep && !sample.keep;
+        }
+        differ = swaps > 0;
+        if (differ) {
+          std::sort(added.rbegin(), added.rend());
+          std::sort(evicted.begin(), evicted.end());
+          int64_t excess = before + growth - static_cast<int64_t>(made.options.cache_bytes);
+          size_t needed = 0;
+          for (; excess > 0; needed++) excess -= added[needed] - evicted[needed];
+          CHECK_EQUAL(swaps, needed);
+          found++;
+        } else {
+          before += growth;
+        }
+      }
+    }
+  }
+  CHECK(found > 10);
 }
 
 TEST(later_epochs_stay_within_the_limit) {

@@ -84,9 +84,9 @@ TEST(segments_join_at_batch_borders) {
           const testing::Context context("batch %d, size %d, epoch %d", batch_size, static_cast<int>(size), epoch);
           const Segments segments = segments_of({.pad_last_batch = pad, .batch_size = batch_size}, size, epoch);
           CHECK_EQUAL(segments.first + segments.full_count * segments.full + segments.last, size);
-          CHECK_EQUAL(segments.begun, position % batch_size);
+          const int64_t begun = position % batch_size;  // samples in the batch in which the epoch begins
           CHECK(segments.last < batch_size);
-          CHECK_EQUAL(segments.first, segments.begun ? std::min(batch_size - segments.begun, size) : 0);
+          CHECK_EQUAL(segments.first, begun ? std::min(batch_size - begun, size) : 0);
           position = pad ? 0 : position + size;
         }
       }
