@@ -135,6 +135,22 @@ def test_the_recommended_dataset_is_written_and_measured(run, photos, tmp_path):
         np.testing.assert_array_equal(pixels, source)
 
 
+def test_what_is_written_includes_images_that_are_not_measured(run, tmp_path):
+    """NPY files are converted, which fn.decoders.image does not decode as they are."""
+    source, target, found = tmp_path / "source", tmp_path / "mix", tmp_path / "found.json"
+    for number in range(8):
+        pixels = noise((40, 60, 3), seed=number)
+        if number < 4:
+            write_png(source / f"{number}.png", pixels)
+        else:
+            np.save(source / f"{number}.npy", pixels)
+    code, _, errors = run("profile", source, "--formats", "bmp", "--write", target, "--json", found, *QUICK)
+    assert code == 0, errors
+    result = json.loads(found.read_text())
+    assert (result["images"], result["sample"]) == (8, 4)
+    assert len(list(target.glob("*.bmp"))) == 8
+
+
 def test_images_that_cannot_be_converted_do_not_keep_the_others_from_being_measured(run, photos, tmp_path):
     source, target, found = tmp_path / "source", tmp_path / "mix", tmp_path / "found.json"
     for number in range(8):

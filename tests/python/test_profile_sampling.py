@@ -126,12 +126,14 @@ def test_files_that_cannot_be_opened_are_passed_over(tmp_path, monkeypatch):
     assert list_images(str(tmp_path)).files == [str(kept)]
 
 
-def test_npy_files_are_passed_over(tmp_path):
-    """fn.decoders.image does not decode them."""
-    png = write_png(tmp_path / "1.png")
-    np.save(tmp_path / "2.npy", np.zeros((8, 8), np.uint8))
+def test_npy_files_count_but_are_passed_over(tmp_path):
+    """fn.decoders.image does not decode them, but they are converted."""
+    png, npy = write_png(tmp_path / "1.png"), tmp_path / "2.npy"
+    np.save(npy, np.zeros((8, 8), np.uint8))
     for with_l3 in (False, True):
-        assert list_images(str(tmp_path), with_l3).files == [str(png)]
+        found = list_images(str(tmp_path), with_l3)
+        assert found.files == [str(png)]
+        assert (found.images, found.bytes) == (2, png.stat().st_size + npy.stat().st_size)
 
 
 def make_l3_files(path):

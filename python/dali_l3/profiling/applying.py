@@ -74,7 +74,7 @@ def measure_dataset(profile: Profile, folder: str) -> WrittenDataset:
     return WrittenDataset(
         folder,
         str(profile.recommendation),
-        sum(dataset.sizes),
+        dataset.bytes,
         profile.recommendation.prediction.throughput,
         measured.throughput,
         measured.hit_ratio,

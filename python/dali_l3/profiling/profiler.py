@@ -191,12 +191,12 @@ def profile(
         readable = [path for path in chosen if path not in unreadable]
         more = choose_sample(dataset, _COLD * len(chosen)) if not unreadable else readable
         tick = _names(progress, "diagnosing", 3 + bool(step))
-        in_memory = sum(dataset.sizes) <= options.cache_size
+        in_memory = dataset.bytes <= options.cache_size
         diagnosis = diagnose(readable, more, setting, default_workers(), in_memory, step, tick)
         copying = 0.0
         if options.copies:
             copying = 1 / call_isolated(measure_copy, sample.paths(options.formats[0]), setting).throughput.mean
-        conditions = Conditions(len(dataset.files), options.cache_size, default_workers(), copying)
+        conditions = Conditions(dataset.images, options.cache_size, default_workers(), copying)
         formats = {}
         for number, name in enumerate(options.formats):
             progress(f"measuring {name}", number, len(options.formats))
@@ -208,8 +208,8 @@ def profile(
     most = diagnosis.stages[0].throughput.mean if step else float("inf")
     return Profile(
         source=source,
-        images=len(dataset.files),
-        bytes=sum(dataset.sizes),
+        images=dataset.images,
+        bytes=dataset.bytes,
         sample=len(sample.raw_sizes),
         conditions=conditions,
         setting=setting,

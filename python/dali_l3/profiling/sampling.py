@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..conversion.outcomes import ConversionError
 from ..conversion.signatures import READABLE_FORMATS, sniff_file
@@ -18,20 +18,34 @@ _OTHERS = {  # what a dataset without images may hold
 
 @dataclass(frozen=True)
 class Dataset:
-    """The images of a tree. files: paths, sizes: their bytes; in the order of the tree."""
+    """The images of a tree.
+
+    files, sizes: paths and bytes of those that can be profiled, in the order of the tree
+    other_sizes: bytes of those that can only be converted, NPY files
+    """
 
     files: list[str]
     sizes: list[int]
+    other_sizes: list[int] = field(default_factory=list)
+
+    @property
+    def images(self) -> int:
+        """How many there are of both."""
+        return len(self.sizes) + len(self.other_sizes)
+
+    @property
+    def bytes(self) -> int:
+        """Of both."""
+        return sum(self.sizes) + sum(self.other_sizes)
 
 
 def list_images(root: str, with_l3: bool = False) -> Dataset:
-    """Lists the images in the tree `root` that can be profiled, told by their content; with `with_l3` also L3 files.
+    """Lists the images in the tree `root` that can be converted, told by their content; with `with_l3` also L3 files.
 
-    These are images that can be converted and that `fn.decoders.image` decodes, all but NPY. Files that cannot be
-    opened are passed over.
+    Files that cannot be opened are passed over.
 
     Raises:
-        ConversionError: `root` is not a folder, or has no images.
+        ConversionError: `root` is not a folder, or has no images that can be profiled.
     """
     if not os.path.isdir(root):
         raise ConversionError(f"{root}: " + ("not a folder" if os.path.exists(root) else "no such folder"))
@@ -43,7 +57,8 @@ def list_images(root: str, with_l3: bool = False) -> Dataset:
         found = set(formats.values())
         others = "".join(why for format, why in _OTHERS.items() if format in found)
         raise ConversionError(f"{root}: no images that can be profiled{others}")
-    return Dataset(files, [os.path.getsize(path) for path in files])
+    others = [path for path, format in formats.items() if format == "NPY"]
+    return Dataset(files, list(map(os.path.getsize, files)), list(map(os.path.getsize, others)))
 
 
 def choose_sample(dataset: Dataset, count: int, seed: int = 0) -> list[str]:
