@@ -48,7 +48,7 @@ class SampleReader {
 
   /** Memory for what is kept, within cache_bytes. */
   const Quota &cache() const { return cache_; }
-  /** Memory for all else: what is on its way to the pipeline, or in use there. */
+  /** Memory for all else: what is on its way to the pipeline, in use there, or kept without room in the cache when it was read. */
   const Quota &staging() const { return staging_; }
   /** Memory of both, and what nobody uses of it. */
   const Arena &arena() const { return arena_; }

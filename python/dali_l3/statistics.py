@@ -21,12 +21,13 @@ def reader_stats(pipeline: Any, name: str) -> dict[str, Any]:
         ``bytes_read`` (from disk), ``formats`` (for each format its ``hits``, from memory, and ``misses``, from disk),
         ``bad_samples`` (replaced by others), ``current_bytes`` and ``next_bytes`` (held in memory for this epoch and
         for the next, after the last batch), ``wait_seconds`` (spent on waiting for files that were not in memory yet)
-        and ``batch``, the number of its last batch. ``batches``: the same for each of the last 4096 batches; a batch
-        that crosses an epoch's border has an item for either side. ``hit_ratio``: the part of a batch that comes from
-        memory from the second epoch on; ``planned_bytes``: the most memory that the plan takes of ``cache_size`` in the
-        first three epochs. ``cache_bytes_used`` and ``cache_bytes_peak``: memory within ``cache_size``;
-        ``other_bytes_used`` and ``other_bytes_peak``: of files that are read ahead or in use by the pipeline;
-        ``idle_bytes``: memory that is free and kept for files to come.
+        and ``batch``, the number of its last batch. ``batches``: the same for each batch; one that crosses an
+        epoch's border has an item for either side. Of both lists the last 4096 items are kept. ``hit_ratio``: the part
+        of the samples that comes from memory from the second epoch on; ``planned_bytes``: the most bytes that the plan
+        keeps in the first three epochs. ``cache_bytes_used`` and ``cache_bytes_peak``: memory within ``cache_size``;
+        ``other_bytes_used`` and ``other_bytes_peak``: of files beyond that, which are read ahead, in use by the
+        pipeline, or kept because ``cache_size`` had no room when they were read; ``idle_bytes``: memory that is free
+        and kept for files to come.
 
         Batches are counted when the pipeline takes them, which it does ahead of the program.
 

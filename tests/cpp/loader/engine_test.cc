@@ -143,6 +143,17 @@ TEST(the_statistics_are_those_of_what_was_delivered) {
   }
 }
 
+TEST(the_statistics_forget_what_is_long_past) {
+  const Dataset dataset(1);
+  Reading reading(dataset, 1, 1);
+  reading.labels(5000);  // as many epochs
+  const Statistics statistics = reading.engine->statistics();
+  CHECK_EQUAL(statistics.epochs.size(), Statistics::kRemembered);
+  CHECK_EQUAL(statistics.epochs.back().epoch, 4999);
+  CHECK_EQUAL(statistics.batches.size(), Statistics::kRemembered);
+  CHECK_EQUAL(statistics.batches.back().batch, 4999);
+}
+
 TEST(seeking_gives_the_same_batches) {
   const Dataset dataset(23);
   Reading straight(dataset, 5, 7);
