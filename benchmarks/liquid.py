@@ -10,6 +10,7 @@ root. The protocol is described in docs/benchmarks.md.
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,9 +34,10 @@ RATES = {"300 MB/s": 300_000_000, DEFAULT_ALLOCATOR: 300_000_000, "800 MB/s": 80
 OTHERS_LIMIT = 0.05  # CPU share of other processes up to which a run counts as undisturbed
 
 PNG, BMP, L3, L3_MIX = "PNG", "BMP", "L3 fast", "L3 fast:raw 7:3"
-PNG_BMP, BALANCED = "PNG:BMP 3:7", "PNG:BMP 5:5"
+PNG_BMP, BALANCED, MORE_PNG = "PNG:BMP 3:7", "PNG:BMP 5:5", "PNG:BMP 6:4"
 DATASETS = {  # how many of ten files come from each set of liquid_files.SETS
     PNG: {"PNG": 10},
+    MORE_PNG: {"PNG": 6, "BMP": 4},
     BALANCED: {"PNG": 5, "BMP": 5},
     PNG_BMP: {"PNG": 3, "BMP": 7},
     BMP: {"BMP": 10},
@@ -53,11 +55,12 @@ SYSTEMS: dict[str, list[System]] = {  # by speed of the disk
         (MINIO, PNG_BMP),
         (MINIO, L3_MIX),
         (LIQUID, PNG),
+        (LIQUID, MORE_PNG),
         (LIQUID, BALANCED),
         (LIQUID, PNG_BMP),
         *FAST,
     ],
-    DEFAULT_ALLOCATOR: [(DALI, PNG), (DALI_COPYING, PNG), (LIQUID, PNG_BMP), (LIQUID, L3)],
+    DEFAULT_ALLOCATOR: [(DALI, PNG), (DALI_COPYING, PNG), (LIQUID, BALANCED), (LIQUID, PNG_BMP), (LIQUID, L3)],
     "800 MB/s": [(DALI, PNG), (DALI_COPYING, PNG), (MINIO, PNG_BMP), (LIQUID, PNG_BMP), *FAST],
     "unthrottled": [(DALI, PNG), (DALI_COPYING, PNG), (MINIO, L3_MIX), *FAST],
 }
@@ -68,9 +71,9 @@ SECONDS = 4  # of a run after warming up, at least
 QUICK_SYSTEMS = {"300 MB/s": [(DALI, PNG), (MINIO, PNG_BMP), (LIQUID, PNG_BMP), (LIQUID, L3)]}
 
 SPEED_TARGETS = {  # times DALI on PNG that the best of the datasets reaches, at least
-    ("300 MB/s", "PNG:BMP", (BALANCED, PNG_BMP)): 1.7,
+    ("300 MB/s", "PNG:BMP", (MORE_PNG, BALANCED, PNG_BMP)): 1.7,
     ("300 MB/s", "L3 fast", (L3,)): 3.5,
-    (DEFAULT_ALLOCATOR, "PNG:BMP", (PNG_BMP,)): 1.7,
+    (DEFAULT_ALLOCATOR, "PNG:BMP", (BALANCED, PNG_BMP)): 1.7,
     (DEFAULT_ALLOCATOR, "L3 fast", (L3,)): 3.5,
     ("800 MB/s", "L3 fast", (L3,)): 8,
 }
@@ -259,19 +262,31 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=1, help="measured epochs of a run, at least")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each system")
     parser.add_argument("--rates", nargs="+", choices=RATES, default=list(RATES), help="speed limits of the disk")
+    parser.add_argument("--keep", type=Path, help="results of an earlier run, whose figures of other speeds are kept")
     parser.add_argument("--quick", action="store_true", help="few files, one epoch, four systems: to try it out")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
     systems = {rate: SYSTEMS[rate] for rate in arguments.rates}
     if arguments.quick:
         arguments.epochs, arguments.rounds, systems = 1, 1, QUICK_SYSTEMS
+    settings = {
+        "batch_size": BATCH_SIZE,
+        "threads": THREADS,
+        "files": QUICK_FILES if arguments.quick else arguments.files,
+        "share_in_memory": SHARE_IN_MEMORY,
+        "epochs": arguments.epochs,
+        "rounds": arguments.rounds,
+        "environment": KEEPING_MEMORY,
+    }
+    earlier = json.loads(arguments.keep.read_text()) if arguments.keep else None
+    if earlier and earlier["settings"] != settings:
+        parser.error(f"{arguments.keep}: made with other settings: {earlier['settings']}")
 
     photos = {name: photo for group in datasets.load(arguments.folders).values() for name, photo in group.items()}
     paths = liquid_files.make(arguments.work.resolve(), photos, arguments.files)
     if arguments.quick:
         paths = {name: chosen[:QUICK_FILES] for name, chosen in paths.items()}
-    used = {dataset for chosen in systems.values() for _, dataset in chosen}
-    files = {name: liquid_files.mixed(paths, shares) for name, shares in DATASETS.items() if name in used}
+    files = {name: liquid_files.mixed(paths, shares) for name, shares in DATASETS.items()}
     others = OthersLoad()
     rates = {}
     try:
@@ -289,18 +304,15 @@ def main() -> None:
             chosen, 1 if arguments.quick else 3
         )
 
+    kept = {}
+    if earlier:
+        kept = {rate: figures for rate, figures in earlier["rates"].items() if rate not in rates}
+        rates = {rate: (kept | rates)[rate] for rate in RATES if rate in kept | rates}
     reached = list(targets(rates, readers))
     show_targets(reached)
     results = {
-        "settings": {
-            "batch_size": BATCH_SIZE,
-            "threads": THREADS,
-            "files": len(files[PNG]),
-            "share_in_memory": SHARE_IN_MEMORY,
-            "epochs": arguments.epochs,
-            "rounds": arguments.rounds,
-            "environment": KEEPING_MEMORY,
-        },
+        "settings": settings,
+        "kept": {rate: earlier.get("kept", {}).get(rate, earlier["date"]) for rate in kept},  # from before
         "cpu_share_of_other_processes": others.share(),
         "datasets": {
             name: {
