@@ -119,16 +119,18 @@ def _write(paths: dict[str, list[Path]], photos: Images, first: int, step: int) 
 
 
 def mixed(paths: dict[str, list[Path]], shares: dict[str, int]) -> list[Path]:
-    """The files of a dataset that holds every image once, in formats that are drawn at random.
+    """The files of a dataset that holds every image once, in formats dealt out at random within each ten files.
 
     Args:
         paths: As `make` returns them.
         shares: How many of ten files there are of each set. They add up to ten.
     """
     names = np.repeat(list(shares), list(shares.values()))
-    count = len(paths[names[0]])
-    drawn = np.random.default_rng(SEED).permutation(np.resize(names, count))
-    return [paths[name][number] for number, name in enumerate(drawn)]
+    rng = np.random.default_rng(SEED)
+    tens = [rng.permutation(names) for _ in range(0, len(paths[names[0]]), len(names))]  # a part has these shares, too
+    return [
+        paths[name][number] for number, name in zip(range(len(paths[names[0]])), np.concatenate(tens), strict=False)
+    ]
 
 
 def evict(paths: list[Path]) -> None:
