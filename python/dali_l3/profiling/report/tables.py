@@ -132,7 +132,7 @@ def search(pair: PairSearch) -> Table:
     program = f"{pair.program:.1f}:{TENTHS - pair.program:.1f}"
     notes = [
         f"The search by measurements finds {pair.search.best.ratio}, the linear program over the costs {program}; "
-        + ("they agree." if pair.agrees else "they do not: by the model the program's is notably faster.")
+        + ("they agree." if pair.agrees else "they do not agree: by the model the program's is notably faster.")
     ]
     return Table(
         f"Search for the ratio {pair.encoded}:{pair.raw}", ("ratio", "load", "decode", "images/s", "step"), rows, notes
