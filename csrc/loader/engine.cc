@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "open_file.h"
+
 namespace dali_l3::loader {
 namespace {
 
@@ -35,6 +37,8 @@ Engine::Engine(Catalogue catalogue, std::unique_ptr<SampleOrder> order, const En
   Entry entry;
   entry.file.path = options.substitute;
   substitute_ = reader_.read("", entry, false);
+  const FileBytes &bytes = substitute_->files.front();
+  if (sniff({bytes.data.get(), bytes.size}) == FileFormat::unknown) fail_file(options.substitute, "of no known image format");
 }
 
 void Engine::set_order(std::unique_ptr<SampleOrder> order) {

@@ -36,7 +36,7 @@ class Engine {
  public:
   using Batch = std::vector<std::shared_ptr<const Sample>>;
 
-  /** `warn` is called, from any thread, with a line for the user. Throws when the substitute cannot be read. */
+  /** `warn` is called, from any thread, with a line for the user. Throws when the substitute cannot be read or is no image. */
   Engine(Catalogue catalogue, std::unique_ptr<SampleOrder> order, const EngineOptions &options,
          std::function<void(const std::string &)> warn);
   Engine(const Engine &) = delete;

@@ -529,10 +529,11 @@ def test_multi_format_delivers_what_the_file_reader_delivers_of_files_of_no_form
 
 
 @both_readers
-@pytest.mark.parametrize("name", ["nowhere.png", "empty.png"])
+@pytest.mark.parametrize("name", ["nowhere.png", "empty.png", "text.png"])
 def test_a_substitute_that_is_bad_itself(tmp_path, reader, name):
     root = grow(tmp_path, ["a/1.png"])
     (tmp_path / "empty.png").touch()
+    (tmp_path / "text.png").write_text("not an image")
     with pytest.raises(RuntimeError, match=f"{tmp_path}/{name}"):
         Reading(reader, file_root=root, on_error="substitute", substitute=str(tmp_path / name))
 

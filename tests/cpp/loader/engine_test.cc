@@ -269,28 +269,31 @@ TEST(substitute_keeps_the_label) {
   fs::remove(dataset.path(7));
   TemporaryFolder folder;
   const std::string substitute = folder.path() + "/gray.png";
-  std::ofstream(substitute) << "\x89PNG gray";
+  std::ofstream(substitute) << "\x89PNG\r\n\x1a\ngray";
   Reading reading(dataset, 12, 0, {.on_error = OnError::substitute, .substitute = substitute});
   int substituted = 0;
   for (const auto &sample : reading.engine->next_batch()) {
     if (sample->path != substitute) continue;
     CHECK_EQUAL(sample->label, 7);
-    CHECK(bytes_of(*sample) == "\x89PNG gray");
+    CHECK(bytes_of(*sample) == "\x89PNG\r\n\x1a\ngray");
     substituted++;
   }
   CHECK_EQUAL(substituted, 1);
   CHECK_EQUAL(reading.engine->statistics().epochs[0].files_read, 11);
 }
 
-TEST(a_substitute_that_cannot_be_read_is_refused_at_once) {
+TEST(a_substitute_that_is_no_image_is_refused_at_once) {
   const Dataset dataset(3);
-  bool refused = false;
-  try {
-    Reading reading(dataset, 3, 0, {.on_error = OnError::substitute, .substitute = dataset.path(0) + ".missing"});
-  } catch (const std::runtime_error &) {
-    refused = true;
+  dataset.write(1, "not an image");
+  for (const std::string &substitute : {dataset.path(0) + ".missing", dataset.path(1)}) {
+    bool refused = false;
+    try {
+      Reading reading(dataset, 3, 0, {.on_error = OnError::substitute, .substitute = substitute});
+    } catch (const std::runtime_error &error) {
+      refused = std::string(error.what()).find(substitute) == 0;
+    }
+    CHECK(refused);
   }
-  CHECK(refused);
 }
 
 TEST(gives_up_when_nothing_can_be_read) {
