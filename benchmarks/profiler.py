@@ -30,7 +30,7 @@ from liquid_groups import Group, disk_of, group
 from rich.progress import track
 from rich.table import Table
 
-from dali_l3.conversion.workers import default_workers
+from dali_l3.jobs.workers import default_workers
 from dali_l3.profiling import encoding, sampling
 from dali_l3.profiling.measuring import KEEPING_MEMORY, Setting
 

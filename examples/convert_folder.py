@@ -6,8 +6,8 @@ python examples/convert_folder.py SRC DST
 import argparse
 
 from dali_l3.conversion.converting import TO_L3, convert_file
-from dali_l3.conversion.planning import plan
-from dali_l3.conversion.workers import default_workers, run_tasks
+from dali_l3.jobs.planning import plan
+from dali_l3.jobs.workers import default_workers, run_tasks
 
 
 def main() -> None:

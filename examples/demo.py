@@ -25,7 +25,7 @@ from skimage import data
 
 import dali_l3
 from dali_l3.conversion.converting import convert_file
-from dali_l3.conversion.outcomes import Task
+from dali_l3.jobs.outcomes import Task
 
 SUFFIXES = {"PNG": ".png", "L3": ".l3", "BMP": ".bmp", "JPEG q95": ".jpg"}
 SYSTEMS = {  # name: format, reader

@@ -12,7 +12,7 @@ from pathlib import Path
 from nvidia.dali import fn, pipeline_def
 
 import dali_l3.fn
-from dali_l3.conversion.workers import default_workers
+from dali_l3.jobs.workers import default_workers
 from dali_l3.profiling import applying, profiler
 from dali_l3.profiling.measuring import Setting
 from dali_l3.sizes import parse_size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .conversion.interrupting import exiting_on_signals
+from .jobs.interrupting import exiting_on_signals
 
 
 def main() -> None:

@@ -19,16 +19,16 @@ from typing import Annotated, Any
 import typer
 
 from .codec import peek, read_metadata
-from .conversion import DEFAULT_MAX_PIXELS
-from .conversion.display import console, printable, show
-from .conversion.files import open_regular
 from .conversion.mix_record import RECORD_NAME, MixRecord, refuse_mixed
-from .conversion.outcomes import ConversionError, Outcome, Task
-from .conversion.planning import Plan, PlanError, plan, preview
-from .conversion.running import run_plan
 from .conversion.verifying import verify_file
-from .conversion.walking import walk
-from .errors import L3Error
+from .errors import ConversionError, L3Error
+from .files import open_regular
+from .images import DEFAULT_MAX_PIXELS
+from .jobs.display import console, printable, show
+from .jobs.outcomes import Outcome, Task
+from .jobs.planning import Plan, PlanError, plan, preview
+from .jobs.running import run_plan
+from .jobs.walking import walk
 from .profiling.command import profile
 from .version import __version__
 
@@ -128,7 +128,9 @@ def convert(
     dali-l3 convert train/ train-l3/ --effort 3 --report report.jsonl
     dali-l3 convert train/ train-mix/ --mix l3-fast:7,bmp:3
     """
-    converting, formats, mixing, reading = _import_with_image_libraries("converting", "formats", "mixing", "reading")
+    converting, mixing, formats, reading, stored = _import_with_image_libraries(
+        "conversion.converting", "conversion.mixing", "images.formats", "images.reading", "images.stored"
+    )
     record = None
     if mix is not None:
         if profile:
@@ -144,7 +146,7 @@ def convert(
     if dry_run:
         outcomes = preview(work.tasks, converting.refusal)
     else:
-        function = functools.partial(converting.convert_file, effort=effort, max_pixels=max_pixels)
+        function = functools.partial(converting.convert_file, effort=effort, options=stored.ReadOptions(max_pixels))
         outcomes = run_plan(work, function, workers, reading.prepare_process)
         if record:
             outcomes = mixing.recorded(outcomes, record, source, target)
@@ -176,7 +178,7 @@ def export(
     dali-l3 export photo.l3 photo.png
     dali-l3 export train-l3/ train-png/
     """
-    (exporting,) = _import_with_image_libraries("exporting")
+    (exporting,) = _import_with_image_libraries("conversion.exporting")
     work = plan(source, target, exporting.TO_PNG, overwrite, keep_suffix)
     if dry_run:
         outcomes = preview(work.tasks, exporting.TO_PNG.refusal)
@@ -262,9 +264,9 @@ def run() -> None:
 
 
 def _import_with_image_libraries(*names: str) -> list[ModuleType]:
-    """Imports modules of the conversion, or says which package to install."""
+    """Imports modules that read images, or says which package to install."""
     try:
-        return [importlib.import_module(f"{__package__}.conversion.{name}") for name in names]
+        return [importlib.import_module(f"{__package__}.{name}") for name in names]
     except ModuleNotFoundError as error:
         raise ConversionError(f"{error.name} is not installed, try: pip install 'dali-l3[convert]'") from error
 

@@ -1,4 +1,4 @@
-"""The codec's exception."""
+"""The exceptions that this package raises itself."""
 
 
 class L3Error(ValueError):
@@ -12,3 +12,7 @@ class L3Error(ValueError):
     def __init__(self, message: str, status: str = "") -> None:
         super().__init__(message)
         self.status = status
+
+
+class ConversionError(ValueError):
+    """A file or a request that cannot be converted; the message says why."""

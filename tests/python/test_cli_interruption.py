@@ -189,8 +189,8 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 
 import worker_functions
-from dali_l3.conversion.outcomes import Task
-from dali_l3.conversion.workers import run_tasks
+from dali_l3.jobs.outcomes import Task
+from dali_l3.jobs.workers import run_tasks
 
 def announce(event, function):
     def announcing(*arguments, **keywords):
@@ -269,7 +269,7 @@ def test_an_interruption_does_not_cut_a_submission_short(start_own_program):
 
 
 def exit_code_of(program):
-    program = "import os, signal\nfrom dali_l3.conversion.interrupting import *\n" + program
+    program = "import os, signal\nfrom dali_l3.jobs.interrupting import *\n" + program
     return subprocess.run([sys.executable, "-c", program], timeout=60, stderr=subprocess.DEVNULL).returncode
 
 

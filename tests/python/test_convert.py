@@ -15,16 +15,21 @@ import pytest
 
 import dali_l3
 import worker_functions
-from dali_l3.conversion import converting, files, formats, planning, walking
+from dali_l3 import files
+from dali_l3.conversion import converting
 from dali_l3.conversion.converting import TO_L3, convert_file, convert_image, direction_to
 from dali_l3.conversion.exporting import TO_PNG, export_file
-from dali_l3.conversion.formats import find_format
-from dali_l3.conversion.outcomes import ConversionError, Outcome, Task
-from dali_l3.conversion.planning import PlanError, plan
-from dali_l3.conversion.reading import read_image
-from dali_l3.conversion.running import run_plan
 from dali_l3.conversion.verifying import verify_file
-from dali_l3.conversion.workers import run_tasks
+from dali_l3.errors import ConversionError
+from dali_l3.images import formats
+from dali_l3.images.formats import find_format
+from dali_l3.images.reading import read_image
+from dali_l3.images.stored import ReadOptions
+from dali_l3.jobs import planning, walking
+from dali_l3.jobs.outcomes import Outcome, Task
+from dali_l3.jobs.planning import PlanError, plan
+from dali_l3.jobs.running import run_plan
+from dali_l3.jobs.workers import run_tasks
 from image_files import exif, noise, png, png_chunk
 
 
@@ -163,9 +168,9 @@ def test_a_source_that_changes_while_it_is_read_is_newer_than_its_target(tmp_pat
     target.parent.mkdir()
     touch(source, 1000)
 
-    def read_slowly(data, max_pixels):
+    def read_slowly(data, options):
         touch(source, 1001)
-        return read_image(data, max_pixels)
+        return read_image(data, options)
 
     monkeypatch.setattr(converting, "read_image", read_slowly)
     assert convert_file(Task(source, str(target))).status == "done"
@@ -187,7 +192,7 @@ def test_images_that_cannot_be_converted_say_why(tmp_path):
     with pytest.raises(ConversionError, match="unknown format 'gif'"):
         convert_image(deep, "gif")
     with pytest.raises(ConversionError, match="6 x 5 pixels exceed the limit of 29"):
-        convert_image(deep, max_pixels=29)
+        convert_image(deep, options=ReadOptions(max_pixels=29))
     with pytest.raises(ConversionError, match="unknown signature"):
         convert_image(b"text")
 
@@ -480,7 +485,7 @@ def test_a_check_that_fails_leaves_the_old_file(tmp_path):
 def test_a_write_that_was_killed_leaves_no_target_and_is_cleared_away(tmp_path):
     program = """
 import os, signal, sys
-from dali_l3.conversion.files import write_atomically
+from dali_l3.files import write_atomically
 write_atomically(sys.argv[1], b"x" * 1000, lambda data: os.kill(os.getpid(), signal.SIGKILL))
 """
     result = subprocess.run([sys.executable, "-c", program, str(tmp_path / "a")])

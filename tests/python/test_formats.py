@@ -15,10 +15,11 @@ from PIL import Image
 
 import dali_l3
 from dali_l3.conversion.converting import convert_file
-from dali_l3.conversion.formats import find_format
-from dali_l3.conversion.outcomes import ConversionError, Task
-from dali_l3.conversion.reading import read_image
-from dali_l3.conversion.writing import write_image
+from dali_l3.errors import ConversionError
+from dali_l3.images.formats import find_format
+from dali_l3.images.reading import read_image
+from dali_l3.images.writing import write_image
+from dali_l3.jobs.outcomes import Task
 from image_files import exif, noise, png, png_chunk, write_png
 
 SHAPES = {1: (9, 7), 2: (9, 7, 2), 3: (9, 7, 3), 4: (9, 7, 4)}

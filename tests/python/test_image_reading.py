@@ -14,9 +14,10 @@ import pytest
 import tifffile
 from PIL import Image, ImageOps
 
-from dali_l3.conversion.exif import neutralise_orientation
-from dali_l3.conversion.reading import ImageError, read_image
-from dali_l3.conversion.signatures import sniff
+from dali_l3.images.exif import neutralise_orientation
+from dali_l3.images.reading import ImageError, read_image
+from dali_l3.images.signatures import sniff
+from dali_l3.images.stored import ReadOptions
 from image_files import PNG_CHANNELS, bmp, exif, png, png_chunk, tiff
 
 SIZES = ((1, 1), (5, 7), (9, 33))
@@ -445,7 +446,7 @@ def test_pixel_limit_holds_before_anything_is_allocated(name):
     tracemalloc.start()
     try:
         with pytest.raises(ImageError, match="9000 x 9000 pixels exceed the limit of 80000000 pixels"):
-            read_image(data, max_pixels=80_000_000)
+            read_image(data, ReadOptions(max_pixels=80_000_000))
         assert tracemalloc.get_traced_memory()[1] < 5_000_000
     finally:
         tracemalloc.stop()
@@ -470,9 +471,9 @@ def test_jpeg_within_tiff_may_not_be_larger_than_its_part(tiled):
 @pytest.mark.filterwarnings("error")
 def test_limits_of_pillow_neither_count_nor_change(name, monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10)
-    assert read_image(_damageable()[name], max_pixels=600).pixels.shape == (20, 30, 3)
+    assert read_image(_damageable()[name], ReadOptions(max_pixels=600)).pixels.shape == (20, 30, 3)
     with pytest.raises(ImageError, match="30 x 20 pixels exceed the limit of 599"):
-        read_image(_damageable()[name], max_pixels=599)
+        read_image(_damageable()[name], ReadOptions(max_pixels=599))
     with pytest.raises(ImageError, match="damaged"):
         read_image(_damageable()[name][:20])
     assert Image.MAX_IMAGE_PIXELS == 10
@@ -480,9 +481,9 @@ def test_limits_of_pillow_neither_count_nor_change(name, monkeypatch):
 
 def test_pixel_limit_is_inclusive():
     data = npy(np.zeros((10, 10), np.uint8))
-    assert read_image(data, max_pixels=100).pixels.shape == (10, 10)
+    assert read_image(data, ReadOptions(max_pixels=100)).pixels.shape == (10, 10)
     with pytest.raises(ImageError, match="exceed the limit of 99"):
-        read_image(data, max_pixels=99)
+        read_image(data, ReadOptions(max_pixels=99))
 
 
 def _damageable():
@@ -521,4 +522,4 @@ def test_damaged_bytes_give_an_error_or_pixels(name):
         for position in random.integers(0, min(len(data), 300), 3):
             damaged[position] = random.integers(256)
         with contextlib.suppress(ImageError):
-            assert read_image(bytes(damaged), max_pixels=1_000_000).pixels.dtype in (np.uint8, np.uint16)
+            assert read_image(bytes(damaged), ReadOptions(max_pixels=1_000_000)).pixels.dtype in (np.uint8, np.uint16)

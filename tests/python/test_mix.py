@@ -20,11 +20,11 @@ import dali_l3
 from conftest import smooth_image
 from dali_l3.conversion.apportioning import apportion
 from dali_l3.conversion.converting import convert_file
-from dali_l3.conversion.formats import find_format
 from dali_l3.conversion.mix_record import MixRecord
 from dali_l3.conversion.mixing import draw, parse_mix, plan_mix, recorded
-from dali_l3.conversion.outcomes import ConversionError
-from dali_l3.conversion.writing import write_image
+from dali_l3.errors import ConversionError
+from dali_l3.images.formats import find_format
+from dali_l3.images.writing import write_image
 from image_files import noise, write_png
 
 RECORD = "dali_l3_mix.json"

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 import dali_l3
-from dali_l3.conversion.outcomes import ConversionError
+from dali_l3.errors import ConversionError
 from dali_l3.profiling import encoding, profiler
 from dali_l3.profiling.diagnosis import diagnose
 from dali_l3.profiling.isolation import call_isolated

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dali_l3
-from dali_l3.conversion.outcomes import ConversionError
+from dali_l3.errors import ConversionError
 from dali_l3.profiling import sampling
 from dali_l3.profiling.sampling import Dataset, choose_sample, list_images
 from image_files import write_png

@@ -6,8 +6,8 @@ import os
 import signal
 import time
 
-from dali_l3.conversion.files import write_atomically
-from dali_l3.conversion.outcomes import Outcome, Task, reporting
+from dali_l3.files import write_atomically
+from dali_l3.jobs.outcomes import Outcome, Task, reporting
 
 
 @reporting

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 
-from . import DEFAULT_MAX_PIXELS
-from .files import open_regular
-from .formats import L3_FAST, Format, find_format
-from .outcomes import ConversionError, Outcome, Status, Task, reporting
-from .planning import Direction, is_other_file
-from .reading import read_image
-from .signatures import HEAD_SIZE, IMAGE_SUFFIXES, READABLE_FORMATS, sniff
-from .writing import encode_image, write_image
+from ..errors import ConversionError
+from ..files import open_regular
+from ..images.formats import L3_FAST, Format, find_format
+from ..images.reading import read_image
+from ..images.signatures import HEAD_SIZE, IMAGE_SUFFIXES, READABLE_FORMATS, sniff
+from ..images.stored import DEFAULT_OPTIONS, ReadOptions
+from ..images.writing import encode_image, write_image
+from ..jobs.outcomes import Outcome, Status, Task, reporting
+from ..jobs.planning import Direction, is_other_file
 
 
 def refusal(path: str, name: str | None) -> tuple[Status, str] | None:
@@ -35,21 +36,21 @@ def direction_to(format: Format) -> Direction:
 TO_L3 = direction_to(find_format(L3_FAST))
 
 
-def convert_image(data: bytes, format: str = L3_FAST, effort: int = 2, max_pixels: int = DEFAULT_MAX_PIXELS) -> bytes:
+def convert_image(data: bytes, format: str = L3_FAST, effort: int = 2, options: ReadOptions = DEFAULT_OPTIONS) -> bytes:
     """Converts the bytes of an image file to those of a file in `format`, upright and with its metadata.
 
     format: a name as `formats.find_format` takes it: "l3-fast", "png", "jpeg@95", …
     effort: of L3, 1 … 3
-    max_pixels: above which the image is refused
+    options: of reading
 
     Raises ConversionError if the image cannot be read, or if the format cannot hold it.
     """
-    image = read_image(data, max_pixels)
+    image = read_image(data, options)
     return encode_image(image.pixels, image.metadata, find_format(format, effort))
 
 
 @reporting
-def convert_file(task: Task, effort: int = 2, max_pixels: int = DEFAULT_MAX_PIXELS) -> Outcome:
+def convert_file(task: Task, effort: int = 2, options: ReadOptions = DEFAULT_OPTIONS) -> Outcome:
     """Converts `task.source` to `task.format` (by default l3-fast), upright, with its metadata and its date.
 
     What the format cannot hold becomes l3-fast instead: the outcome then names the target that was written, and why. A
@@ -57,7 +58,7 @@ def convert_file(task: Task, effort: int = 2, max_pixels: int = DEFAULT_MAX_PIXE
     The target gets its name only after it decoded to the same pixels (or, of a lossy format, was compared with them).
 
     effort: of L3, 1 … 3
-    max_pixels: above which an image is refused
+    options: of reading
     """
     with open_regular(task.source) as file:
         mtime_ns = os.fstat(file.fileno()).st_mtime_ns  # before reading: what is written later is newer
@@ -66,7 +67,7 @@ def convert_file(task: Task, effort: int = 2, max_pixels: int = DEFAULT_MAX_PIXE
         if refused:
             return Outcome(task.source, task.target, *refused)
         data = head + file.read()
-    image = read_image(data, max_pixels)
+    image = read_image(data, options)
     format = find_format(task.format or L3_FAST, effort)
     target, notes = task.target, image.notes
     obstacle = format.obstacle(image.pixels)

@@ -7,13 +7,13 @@ import functools
 import os
 
 from ..codec import decode, read_metadata
-from .encoders import encode_png
-from .files import open_regular
-from .formats import find_format
-from .outcomes import Outcome, Status, Task, reporting
-from .planning import Direction
-from .signatures import HEAD_SIZE, sniff
-from .writing import write_image
+from ..files import open_regular
+from ..images.encoders import encode_png
+from ..images.formats import find_format
+from ..images.signatures import HEAD_SIZE, sniff
+from ..images.writing import write_image
+from ..jobs.outcomes import Outcome, Status, Task, reporting
+from ..jobs.planning import Direction
 
 _PNG = find_format("png")
 

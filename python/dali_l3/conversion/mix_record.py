@@ -8,10 +8,10 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 
+from ..files import write_atomically
+from ..jobs.outcomes import Outcome
+from ..jobs.planning import PlanError
 from ..version import __version__
-from .files import write_atomically
-from .outcomes import Outcome
-from .planning import PlanError
 
 RECORD_NAME = "dali_l3_mix.json"
 

@@ -11,14 +11,15 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from ..errors import ConversionError
+from ..images.formats import find_format
+from ..images.signatures import sniff_file
+from ..jobs.outcomes import Outcome
+from ..jobs.planning import Direction, Plan, PlanError, plan_tree
+from ..jobs.walking import walk
 from .apportioning import apportion
 from .converting import TO_L3, direction_to, refusal
-from .formats import find_format
 from .mix_record import RECORD_NAME, MixedImage, MixRecord, MixSettings
-from .outcomes import ConversionError, Outcome
-from .planning import Direction, Plan, PlanError, plan_tree
-from .signatures import sniff_file
-from .walking import walk
 
 
 def parse_mix(text: str) -> dict[str, int]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..codec import decode, peek, read_metadata
-from .files import open_regular
-from .outcomes import Outcome, Task, reporting
+from ..files import open_regular
+from ..jobs.outcomes import Outcome, Task, reporting
 
 
 @reporting

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 
 from ..conversion import mixing
 from ..conversion.converting import convert_file
-from ..conversion.formats import L3_FAST
 from ..conversion.mix_record import MixRecord
-from ..conversion.outcomes import ConversionError, Outcome
-from ..conversion.planning import Plan
-from ..conversion.reading import prepare_process
-from ..conversion.running import run_plan
+from ..errors import ConversionError
+from ..images.formats import L3_FAST
+from ..images.reading import prepare_process
+from ..jobs.outcomes import Outcome
+from ..jobs.planning import Plan
+from ..jobs.running import run_plan
 from .isolation import call_isolated
 from .measuring import measure
 from .profiler import Mix, Profile, WrittenDataset

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from ..conversion.display import console, show
-from ..conversion.files import write_atomically
-from ..conversion.outcomes import ConversionError
-from ..conversion.signatures import sniff_file
-from ..conversion.workers import default_workers
+from ..errors import ConversionError
+from ..files import write_atomically
+from ..images.signatures import sniff_file
+from ..jobs.display import console, show
+from ..jobs.workers import default_workers
 from ..sizes import parse_size
 from . import DEFAULT_FORMATS
 

@@ -8,12 +8,13 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..conversion.formats import L3_FAST, find_format
-from ..conversion.interrupting import stopping_on_signals
-from ..conversion.outcomes import ConversionError, Outcome, Task, reporting
-from ..conversion.reading import prepare_process, read_image
-from ..conversion.workers import default_workers, run_tasks
-from ..conversion.writing import write_image
+from ..errors import ConversionError
+from ..images.formats import L3_FAST, find_format
+from ..images.reading import prepare_process, read_image
+from ..images.writing import write_image
+from ..jobs.interrupting import stopping_on_signals
+from ..jobs.outcomes import Outcome, Task, reporting
+from ..jobs.workers import default_workers, run_tasks
 
 _MOST_EXPANSION = 1.1  # of a file beside its pixels: formats for noise add little
 _FILE_OVERHEAD = 1 << 16  # bytes: headers, metadata, the file system's blocks
@@ -77,7 +78,7 @@ def encode_sample(
     """Encodes images in each format.
 
     sample: paths of image files
-    formats: names, as `conversion.formats.find_format` takes them
+    formats: names, as `images.formats.find_format` takes them
     folder: an existing one, in which each format gets its own
     announced: bytes, see `announce`
     tick: called for each image

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
 from typing import Any, ParamSpec, TypeVar
 
-from ..conversion.outcomes import ConversionError
+from ..errors import ConversionError
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")

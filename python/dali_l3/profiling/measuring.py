@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .. import fn as dali_l3_fn
-from ..conversion.outcomes import ConversionError
+from ..errors import ConversionError
 from ..statistics import reader_stats
 
 _READER = "reader"

@@ -13,9 +13,9 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..conversion.formats import find_format
-from ..conversion.outcomes import ConversionError
-from ..conversion.workers import default_workers
+from ..errors import ConversionError
+from ..images.formats import find_format
+from ..jobs.workers import default_workers
 from . import DEFAULT_FORMATS, encoding
 from .costs import Conditions, FormatCosts, Prediction, hit_ratio, predict
 from .diagnosis import Diagnosis, diagnose
@@ -35,7 +35,7 @@ _AGREEMENT = 0.05  # by how much the search's and the program's throughput may d
 class Options:
     """What to profile, and how.
 
-    formats: candidates, names as `conversion.formats.find_format` takes them
+    formats: candidates, names as `images.formats.find_format` takes them
     setting: of the pipelines
     cache_size: bytes of memory for the Liquid reader
     sample: images to measure with, if there are as many; a batch at least

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from skimage.metrics import structural_similarity
 
-from ..conversion.formats import L3_FAST, find_format
+from ..images.formats import L3_FAST, find_format
 from .encoding import EncodedFile, EncodedSample
 from .isolation import call_isolated
 from .measuring import Setting, Throughput, first_in_memory, measure

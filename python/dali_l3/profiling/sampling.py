@@ -6,9 +6,9 @@ import os
 import random
 from dataclasses import dataclass, field
 
-from ..conversion.outcomes import ConversionError
-from ..conversion.signatures import READABLE_FORMATS, sniff_file
-from ..conversion.walking import walk
+from ..errors import ConversionError
+from ..images.signatures import READABLE_FORMATS, sniff_file
+from ..jobs.walking import walk
 
 _OTHERS = {  # what a dataset without images may hold
     "L3": "; `dali-l3 export` makes others of its L3 files",

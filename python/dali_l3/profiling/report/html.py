@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import jinja2
 from markupsafe import Markup
 
-from ...conversion.display import printable
+from ...jobs.display import printable
 from . import figures, tables
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from rich.filesize import decimal as size_text
 
-from ...conversion.display import printable
-from ...conversion.formats import find_format
+from ...images.formats import find_format
+from ...jobs.display import printable
 from ..ratio_search import TENTHS
 from . import machine
 

@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from .files import is_dated, remove_stale_partials
-from .outcomes import ConversionError, Outcome, Status, Task, reporting
-from .signatures import sniff_file
+from ..errors import ConversionError
+from ..files import is_dated, remove_stale_partials
+from ..images.signatures import sniff_file
+from .outcomes import Outcome, Status, Task, reporting
 from .walking import walk
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .files import write_atomically
+from ..errors import ConversionError
+from ..files import write_atomically
 from .formats import Format
-from .outcomes import ConversionError
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from ..codec import decode, encode, read_metadata
+from ..errors import ConversionError
 from .encoders import encode_bmp, encode_jpeg, encode_png, encode_tiff, encode_webp
 from .exif import PREFIX
-from .outcomes import ConversionError
 from .reading import read_as_stored
+from .stored import ReadOptions
 from .wholeness import is_whole_bmp, is_whole_jpeg, is_whole_l3, is_whole_png, is_whole_tiff, is_whole_webp
 
 L3_FAST = "l3-fast"
@@ -113,7 +114,7 @@ _PIXELS_OF_CHANNELS = {1: "gray pixels", 2: "gray pixels with alpha", 3: "RGB pi
 
 
 def _decode_image(data: bytes) -> tuple[np.ndarray, dict[str, bytes]]:
-    stored = read_as_stored(data, max_pixels=sys.maxsize)
+    stored = read_as_stored(data, ReadOptions(max_pixels=sys.maxsize))
     metadata = {"icc": stored.icc, "exif": stored.exif.removeprefix(PREFIX)}
     return stored.pixels, {key: value for key, value in metadata.items() if value}
 

@@ -8,8 +8,8 @@ import tifffile
 
 from ..codec import peek
 from ..errors import L3Error
-from .files import open_regular
-from .reading import lacks_data
+from ..files import open_regular
+from .tiff import lacks_data
 
 _PNG_START = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
 _PNG_END = b"\x00\x00\x00\x00IEND\xaeB`\x82"

@@ -8,13 +8,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from ..errors import L3Error
+from ..errors import ConversionError, L3Error
 
 Status = Literal["done", "planned", "kept", "skipped", "failed"]
-
-
-class ConversionError(ValueError):
-    """A file or a request that cannot be converted; the message says why."""
 
 
 @dataclass(frozen=True)

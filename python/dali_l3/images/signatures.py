@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from .files import open_regular
+from ..files import open_regular
 
 HEAD_SIZE = 32
 """Bytes from the start of a file that `sniff` wants to see."""

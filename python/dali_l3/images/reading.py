@@ -1,0 +1,93 @@
+"""Image files to arrays: exact pixels, upright, or an error that says what the file holds."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import npy, pillow_formats, png, pnm, tiff
+from .exif import apply_orientation, neutralise_orientation
+from .signatures import READABLE_FORMATS, sniff
+from .stored import DEFAULT_OPTIONS, MAX_METADATA, ImageError, ReadOptions, StoredImage
+
+_METADATA_OVERHEAD = 64  # more than the keys and padding of two entries take
+
+_READERS = {
+    "PNG": png.read,
+    "JPEG": pillow_formats.read,
+    "WebP": pillow_formats.read,
+    "BMP": pillow_formats.read,
+    "TIFF": tiff.read,
+    "PNM": pnm.read,
+    "NPY": npy.read,
+}
+
+
+@dataclass(frozen=True)
+class ReadImage:
+    """What `read_image` found.
+
+    pixels: (H, W) or (H, W, C), C = 1 … 4, uint8 or uint16, native byte order; upright
+    metadata: entries for the L3 file: `icc` (ICC profile) and `exif` (TIFF structure, orientation set to upright)
+    notes: sentences about what was changed or left out
+    """
+
+    pixels: np.ndarray
+    metadata: dict[str, bytes]
+    notes: tuple[str, ...]
+
+
+def read_image(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> ReadImage:
+    """Decodes an image file: PNG, JPEG, WebP, BMP, TIFF, PNM or NPY, recognised by its signature.
+
+    Palettes are expanded, gray below 8 bits is scaled to 8, 16 bits and alpha are kept, EXIF orientation is applied.
+
+    Raises ImageError for unknown signatures, for what cannot be kept exactly (CMYK, animation, several pages, float …),
+    for more pixels than the options allow (before decoding them; the image libraries' own limits do not count), and for
+    damaged files.
+    """
+    return _finish(read_as_stored(data, options))
+
+
+def read_as_stored(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> StoredImage:
+    """`read_image`, but neither is the orientation applied nor metadata changed."""
+    name = sniff(data)
+    if name is None:
+        raise ImageError("not an image (unknown signature)" if data else "empty file")
+    if name not in READABLE_FORMATS:
+        raise ImageError(f"{name} files are not supported (supported: {', '.join(READABLE_FORMATS)})")
+    try:
+        return _READERS[name](data, options)
+    except (ImageError, MemoryError):
+        raise
+    except Exception as error:  # damaged files make the image libraries raise errors of every type
+        raise ImageError(f"damaged or unusual {name} file: {error or type(error).__name__}") from error
+
+
+def _finish(decoded: StoredImage) -> ReadImage:
+    """Applies the orientation and chooses the metadata."""
+    notes = decoded.notes
+    orientation, exif = neutralise_orientation(decoded.exif)
+    if orientation == 1:
+        orientation = decoded.orientation
+    if orientation != 1:
+        notes.append(f"EXIF orientation {orientation} applied")
+    metadata: dict[str, bytes] = {}
+    room = MAX_METADATA - _METADATA_OVERHEAD
+    for key, value in (("icc", decoded.icc), ("exif", exif), ("xmp", decoded.xmp)):
+        if len(value) > room:
+            notes.append(f"{key} metadata of {len(value)} bytes left out: it exceeds the format's limit")
+        elif value:
+            metadata[key] = bytes(value)
+            room -= len(value)
+    pixels = np.ascontiguousarray(apply_orientation(decoded.pixels, orientation))
+    return ReadImage(pixels, metadata, tuple(notes))
+
+
+def prepare_process() -> None:
+    """Makes the image libraries leave warnings to `read_image`. For processes that do nothing else."""
+    warnings.simplefilter("ignore")
+    logging.getLogger("tifffile").setLevel(logging.CRITICAL)

@@ -1,0 +1,70 @@
+"""What the readers of the single formats have in common: their options, their result, their error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from ..errors import ConversionError
+from . import DEFAULT_MAX_PIXELS
+
+MAX_METADATA = 1 << 24
+"""Bytes: the limit of the L3 format for all metadata of a file."""
+
+
+class ImageError(ConversionError):
+    """A file that cannot be read exactly; the message says why."""
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What a caller may choose about reading.
+
+    max_pixels: images of more pixels are refused before anything of them is decoded
+    palette: what becomes of images with a palette: "rgb", their colours, or "index", the numbers of the palette's
+        entries as gray, uint8 or uint16 (masks whose numbers are labels)
+    page: of files that hold several pages, the one to read, from 0; None: such files are refused
+    reserve: called once, before pixels are decoded, with the bytes that they will take; may wait until there is memory
+    """
+
+    max_pixels: int = DEFAULT_MAX_PIXELS
+    palette: Literal["rgb", "index"] = "rgb"
+    page: int | None = None
+    reserve: Callable[[int], None] | None = None
+
+
+DEFAULT_OPTIONS = ReadOptions()
+
+
+@dataclass
+class StoredImage:
+    """An image as its file stores it.
+
+    pixels: (H, W) or (H, W, C), C = 1 … 4, uint8 or uint16, native byte order; not turned upright
+    icc, exif, xmp: metadata as stored, empty where there is none
+    orientation: 1 … 8, of formats that keep it outside their EXIF data
+    notes: sentences about what was changed or left out
+    """
+
+    pixels: np.ndarray
+    icc: bytes = b""
+    exif: bytes = b""
+    xmp: bytes = b""
+    orientation: int = 1
+    notes: list[str] = field(default_factory=list)
+
+
+def admit(width: int, height: int, bytes_per_pixel: int, options: ReadOptions) -> None:
+    """To be called before pixels are decoded: checks their number, and reserves memory for them.
+
+    Raises ImageError for an image without pixels, or with more than the options allow.
+    """
+    if width < 1 or height < 1:
+        raise ImageError(f"an image of {width} x {height} pixels has nothing to convert")
+    if width * height > options.max_pixels:
+        raise ImageError(f"{width} x {height} pixels exceed the limit of {options.max_pixels} pixels")
+    if options.reserve:
+        options.reserve(width * height * bytes_per_pixel)

@@ -1,0 +1,8 @@
+"""Runs over many files, as plain functions that the command line calls.
+
+- `walking`, `planning`: which file becomes which, decided before anything is written
+- `outcomes`: one file to process, and what became of it
+- `workers`, `running`: tasks in worker processes
+- `interrupting`: Ctrl-C and SIGTERM
+- `display`: how a run is shown
+"""
