@@ -324,7 +324,7 @@ REFUSED = {
     "pam": (lambda: b"P7\nWIDTH 1\n", "PAM files are not supported"),
     "nothing": (lambda: b"", "empty file"),
     "text": (lambda: b"no image at all", "unknown signature"),
-    "webp cut off": (lambda: saved(Image.new("RGB", (8, 8)), format="WEBP")[:14], "unusual WebP file: its header"),
+    "webp cut off": (lambda: saved(Image.new("RGB", (8, 8)), format="WEBP")[:14], "unusual WebP file"),
 }
 
 

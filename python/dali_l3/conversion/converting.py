@@ -8,7 +8,7 @@ from ..errors import ConversionError
 from ..files import open_regular
 from ..images.formats import L3_FAST, Format, find_format
 from ..images.reading import read_image
-from ..images.signatures import HEAD_SIZE, IMAGE_SUFFIXES, READABLE_FORMATS, sniff
+from ..images.signatures import HEAD_SIZE, IMAGE_SUFFIXES, READABLE_FORMATS, not_an_image, sniff, unsupported
 from ..images.stored import DEFAULT_OPTIONS, ReadOptions
 from ..images.writing import encode_image, write_image
 from ..jobs.outcomes import Outcome, Status, Task, reporting
@@ -22,10 +22,11 @@ def refusal(path: str, name: str | None) -> tuple[Status, str] | None:
     if name == "L3":
         return "skipped", "an L3 file already"
     if name:
-        return "failed", f"{name} files are not supported"
+        return "failed", unsupported(name)
     if os.path.splitext(path)[1].lower() not in IMAGE_SUFFIXES:
         return "skipped", "not an image"
-    return "failed", "named like an image, but the content is not one" if os.path.getsize(path) else "empty file"
+    with open_regular(path) as file:
+        return "failed", not_an_image(file.read(1024)) or "named like an image, but the content is not one"
 
 
 def direction_to(format: Format) -> Direction:

@@ -10,7 +10,7 @@ from ..codec import decode, read_metadata
 from ..files import open_regular
 from ..images.encoders import encode_png
 from ..images.formats import find_format
-from ..images.signatures import HEAD_SIZE, sniff
+from ..images.signatures import HEAD_SIZE, not_an_image, sniff
 from ..images.writing import write_image
 from ..jobs.outcomes import Outcome, Status, Task, reporting
 from ..jobs.planning import Direction
@@ -22,7 +22,8 @@ def _refusal(path: str, name: str | None) -> tuple[Status, str] | None:
     if name == "L3":
         return None
     if os.path.splitext(path)[1].lower() in TO_PNG.source_suffixes:
-        return "failed", "named like an L3 file, but the content is not one"
+        with open_regular(path) as file:
+            return "failed", not_an_image(file.read(1024)) or "named like an L3 file, but the content is not one"
     return "skipped", "not an L3 file"
 
 

@@ -108,14 +108,15 @@ def _decode_l3(data: bytes) -> tuple[np.ndarray, dict[str, bytes]]:
 
 # ---- Others ----------------------------------------------------------------------------------------------------------
 
-_ICC_AND_EXIF = {"icc": sys.maxsize, "exif": sys.maxsize}
-_JPEG_METADATA = {"icc": 255 * 65519, "exif": 65527}  # what its segments hold
+_ALL_METADATA = {"icc": sys.maxsize, "exif": sys.maxsize, "xmp": sys.maxsize}
+_TIFF_METADATA = {"icc": sys.maxsize, "xmp": sys.maxsize}
+_JPEG_METADATA = {"icc": 255 * 65519, "exif": 65527, "xmp": 65502}  # what its segments hold
 _PIXELS_OF_CHANNELS = {1: "gray pixels", 2: "gray pixels with alpha", 3: "RGB pixels", 4: "RGBA pixels"}
 
 
 def _decode_image(data: bytes) -> tuple[np.ndarray, dict[str, bytes]]:
     stored = read_as_stored(data, ReadOptions(max_pixels=sys.maxsize))
-    metadata = {"icc": stored.icc, "exif": stored.exif.removeprefix(PREFIX)}
+    metadata = {"icc": stored.icc, "exif": stored.exif.removeprefix(PREFIX), "xmp": stored.xmp}
     return stored.pixels, {key: value for key, value in metadata.items() if value}
 
 
@@ -145,12 +146,10 @@ _bmp_obstacle = functools.partial(_obstacle, channels=(1, 3))
 _jpeg_obstacle = functools.partial(_obstacle, channels=(1, 3), max_side=65500)
 
 _LOSSLESS_FORMATS = {
-    "png": Format("png", ".png", "PNG", encode_png, _decode_image, is_whole_png, _png_obstacle, _ICC_AND_EXIF),
-    "tiff": Format(
-        "tiff", ".tiff", "TIFF", encode_tiff, _decode_image, is_whole_tiff, metadata_limits={"icc": sys.maxsize}
-    ),
+    "png": Format("png", ".png", "PNG", encode_png, _decode_image, is_whole_png, _png_obstacle, _ALL_METADATA),
+    "tiff": Format("tiff", ".tiff", "TIFF", encode_tiff, _decode_image, is_whole_tiff, metadata_limits=_TIFF_METADATA),
     "bmp": Format("bmp", ".bmp", "BMP", encode_bmp, _decode_image, is_whole_bmp, _bmp_obstacle, metadata_limits={}),
-    "webp": Format("webp", ".webp", "WebP", encode_webp, _decode_image, is_whole_webp, _webp_obstacle, _ICC_AND_EXIF),
+    "webp": Format("webp", ".webp", "WebP", encode_webp, _decode_image, is_whole_webp, _webp_obstacle, _ALL_METADATA),
 }
 
 

@@ -28,7 +28,8 @@ def read(data: bytes, options: ReadOptions) -> StoredImage:
         if target_mode not in ("L", "RGB", "RGBA"):
             raise ImageError(f"pixels of Pillow's mode {image.mode} are not supported")
         pixels = np.asarray(image.convert(target_mode))
-        return StoredImage(pixels, image.info.get("icc_profile") or b"", image.info.get("exif") or b"", notes=notes)
+        icc, exif, xmp = (image.info.get(key) or b"" for key in ("icc_profile", "exif", "xmp"))
+        return StoredImage(pixels, icc, exif, xmp, notes=notes)
 
 
 _pillow_limit = threading.Lock()

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import npy, pillow_formats, png, pnm, tiff
-from .exif import apply_orientation, neutralise_orientation
-from .signatures import READABLE_FORMATS, sniff
+from .exif import apply_orientation, neutralise_orientation, neutralise_xmp_orientation
+from .signatures import READABLE_FORMATS, not_an_image, sniff, unsupported
 from .stored import DEFAULT_OPTIONS, MAX_METADATA, ImageError, ReadOptions, StoredImage
 
-_METADATA_OVERHEAD = 64  # more than the keys and padding of two entries take
+_METADATA_OVERHEAD = 64  # more than the keys and padding of three entries take
 
 _READERS = {
     "PNG": png.read,
@@ -31,7 +31,8 @@ class ReadImage:
     """What `read_image` found.
 
     pixels: (H, W) or (H, W, C), C = 1 … 4, uint8 or uint16, native byte order; upright
-    metadata: entries for the L3 file: `icc` (ICC profile) and `exif` (TIFF structure, orientation set to upright)
+    metadata: entries for the L3 file: `icc` (ICC profile), `exif` (TIFF structure, orientation set to upright) and
+        `xmp` (XMP packet; if the image was turned, orientation set to upright)
     notes: sentences about what was changed or left out
     """
 
@@ -49,22 +50,24 @@ def read_image(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> ReadImage
     for more pixels than the options allow (before decoding them; the image libraries' own limits do not count), and for
     damaged files.
     """
-    return _finish(read_as_stored(data, options))
+    stored = read_as_stored(data, options)
+    del data  # if the caller has let go of it: its memory may be needed to turn the pixels
+    return _finish(stored)
 
 
 def read_as_stored(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> StoredImage:
     """`read_image`, but neither is the orientation applied nor metadata changed."""
     name = sniff(data)
     if name is None:
-        raise ImageError("not an image (unknown signature)" if data else "empty file")
+        raise ImageError(not_an_image(data) or "not an image (unknown signature)")
     if name not in READABLE_FORMATS:
-        raise ImageError(f"{name} files are not supported (supported: {', '.join(READABLE_FORMATS)})")
+        raise ImageError(unsupported(name))
     try:
         return _READERS[name](data, options)
     except (ImageError, MemoryError):
         raise
     except Exception as error:  # damaged files make the image libraries raise errors of every type
-        raise ImageError(f"damaged or unusual {name} file: {error or type(error).__name__}") from error
+        raise ImageError(f"damaged or unusual {name} file") from error
 
 
 def _finish(decoded: StoredImage) -> ReadImage:
@@ -75,9 +78,14 @@ def _finish(decoded: StoredImage) -> ReadImage:
         orientation = decoded.orientation
     if orientation != 1:
         notes.append(f"EXIF orientation {orientation} applied")
+    # What XMP alone says does not count, as in OpenCV and DALI; Pillow's exif_transpose differs.
+    xmp_orientation, upright_xmp = neutralise_xmp_orientation(decoded.xmp)
+    if xmp_orientation not in (1, orientation):
+        notes.append(f"orientation {xmp_orientation} in XMP data ignored")
+    xmp = upright_xmp if orientation != 1 else decoded.xmp
     metadata: dict[str, bytes] = {}
     room = MAX_METADATA - _METADATA_OVERHEAD
-    for key, value in (("icc", decoded.icc), ("exif", exif), ("xmp", decoded.xmp)):
+    for key, value in (("icc", decoded.icc), ("exif", exif), ("xmp", xmp)):
         if len(value) > room:
             notes.append(f"{key} metadata of {len(value)} bytes left out: it exceeds the format's limit")
         elif value:

@@ -61,6 +61,39 @@ def sniff(head: bytes) -> str | None:
     return None
 
 
+_OTHERS_THAN_IMAGES = (
+    (b"version https://git-lfs.github.com/spec/", "a Git LFS pointer, not an image: run 'git lfs pull'"),
+    (b"version https://hawser.github.com/spec/", "a Git LFS pointer, not an image: run 'git lfs pull'"),
+    (b"/annex/objects/", "a git-annex pointer, not an image: run 'git annex get'"),
+    (b"<!doctype html", "an HTML page, not an image"),
+    (b"<html", "an HTML page, not an image"),
+    (b"<svg", "an SVG drawing: make pixels of it first"),
+    (b"%pdf-", "a PDF document: extract its images first"),
+    (b"\x1f\x8b", "a gzip archive: unpack it first"),
+    (b"pk\x03\x04", "a ZIP archive: unpack it first"),
+    (b"\x89png", "a PNG file whose first bytes are damaged (by a transfer as text?)"),
+)
+"""First bytes, in lower case, of what is often found under the names of images."""
+
+
+def unsupported(name: str) -> str:
+    """Why a file of a format that `sniff` names, but that is not read, is refused."""
+    return f"{name} files are not supported: convert to PNG or TIFF first"
+
+
+def not_an_image(head: bytes) -> str | None:
+    """Says what a file that `sniff` does not know is, as far as its first KiB, `head`, tells; None if it does not."""
+    if not head:
+        return "empty file"
+    if not any(head[:1024]):
+        return "starts with zeros only: was it copied or downloaded completely?"
+    start = head[:1024].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    if start.startswith(b"<?xml") and b"<svg" not in start:
+        return "is an XML document, not an image"
+    start = start[start.find(b"<svg") :] if start.startswith(b"<?xml") else start
+    return next((f"is {what}" for prefix, what in _OTHERS_THAN_IMAGES if start.startswith(prefix)), None)
+
+
 def sniff_file(path: str | os.PathLike) -> str | None:
     """`sniff` for the file at `path`. Raises OSError."""
     with open_regular(path) as file:

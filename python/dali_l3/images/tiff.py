@@ -12,7 +12,7 @@ import tifffile
 from .stored import ImageError, ReadOptions, StoredImage, admit
 
 _TIFF_REDUCED, _TIFF_MASK = 1, 4  # bits of NewSubfileType
-_TIFF_ORIENTATION, _TIFF_ICC = 274, 34675
+_TIFF_ORIENTATION, _TIFF_XMP, _TIFF_ICC = 274, 700, 34675
 
 
 def read(data: bytes, options: ReadOptions) -> StoredImage:
@@ -30,7 +30,8 @@ def read(data: bytes, options: ReadOptions) -> StoredImage:
             notes.append("premultiplied alpha kept as stored")
         orientation = page.tags.valueof(_TIFF_ORIENTATION, 1)
         orientation = orientation if orientation in range(1, 9) else 1
-        return StoredImage(pixels, page.tags.valueof(_TIFF_ICC, b""), orientation=orientation, notes=notes)
+        icc, xmp = page.tags.valueof(_TIFF_ICC, b""), page.tags.valueof(_TIFF_XMP, b"")
+        return StoredImage(pixels, icc, xmp=xmp, orientation=orientation, notes=notes)
 
 
 def lacks_data(page: tifffile.TiffPage) -> bool:
