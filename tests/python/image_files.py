@@ -11,6 +11,8 @@ import zlib
 import imagecodecs
 import numpy as np
 
+from dali_l3.images.reading import read_image
+
 ADAM7 = (
     (0, 0, 8, 8),
     (4, 0, 8, 8),
@@ -25,6 +27,18 @@ PNG_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 
 def noise(shape, dtype=np.uint8, seed=0):
     return np.random.default_rng(seed).integers(0, np.iinfo(dtype).max + 1, shape, dtype)
+
+
+def samples_of(shape, bits=8, seed=0):
+    """Random samples of so many bits, as uint8 or uint16."""
+    values = np.random.default_rng(seed).integers(0, 1 << bits, shape)
+    return values.astype(np.uint16 if bits > 8 else np.uint8)
+
+
+def assert_reads_as(data, expected):
+    pixels = read_image(data).pixels
+    assert pixels.dtype == expected.dtype
+    np.testing.assert_array_equal(pixels, expected)
 
 
 def write_png(path, pixels=None):
@@ -68,10 +82,17 @@ def png(
         rows = b"".join(_png_rows(part, depth) for part in passes if part.size)
     else:
         rows = _png_rows(samples, depth)
-    header = struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, interlaced)
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        (png_chunk(b"IHDR", header), chunks, png_chunk(b"IDAT", zlib.compress(rows)), late, png_chunk(b"IEND", b""))
-    )
+    header = png_header(width, height, depth, color, interlaced)
+    return png_file(header, chunks, png_chunk(b"IDAT", zlib.compress(rows)), late)
+
+
+def png_header(width: int, height: int, depth: int = 8, color: int = 0, interlaced: int = 0) -> bytes:
+    return png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, interlaced))
+
+
+def png_file(*chunks: bytes) -> bytes:
+    """The signature, `chunks` and the end of a PNG."""
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks) + png_chunk(b"IEND", b"")
 
 
 def tiff(

@@ -83,7 +83,7 @@ def test_failures_and_skips_are_reported_and_the_rest_converted(run, tree, tmp_p
     report = tmp_path / "report.jsonl"
     code, out, err = run("convert", tree, tmp_path / "l3", "--report", report)
     assert (code, out) == (1, "")
-    assert f"failed: {tree}/cats/bad.png: damaged or unusual PNG file" in err
+    assert f"failed: {tree}/cats/bad.png: truncated PNG file" in err
     assert f"skipped: not an image: 1 file\n  {tree}/cats/notes.txt" in err
     assert "3 converted, 2 skipped, 1 failed" in err
     records = read_report(report.read_text())
@@ -130,9 +130,11 @@ def test_a_file_asked_for_by_name_is_not_skipped_but_fails(run, tmp_path, name, 
 def test_export_skips_other_files_and_names_impostors(run, tmp_path):
     write_png(tmp_path / "src" / "a.png")
     (tmp_path / "src" / "b.l3").write_text("text")
+    (tmp_path / "src" / "c.l3").write_text("version https://git-lfs.github.com/spec/v1\noid")
     code, _, err = run("export", tmp_path / "src", tmp_path / "dst")
     assert code == 1
     assert "b.l3: named like an L3 file, but the content is not one" in err
+    assert "c.l3: is a Git LFS pointer, not an image: run 'git lfs pull'" in err
     assert "skipped: not an L3 file: 1 file" in err
 
 

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import dali_l3
 from conftest import smooth_image
@@ -116,6 +117,36 @@ class TestInputArrays:
     def test_other_dtypes_are_refused_by_name(self, dtype, name):
         with pytest.raises(TypeError, match=name):
             dali_l3.encode(np.zeros((4, 4), dtype))
+
+    @pytest.mark.parametrize(
+        ("mode", "advice"),
+        [
+            ("P", "encode image.convert('RGB'), or np.asarray(image) for the numbers"),
+            ("PA", "encode image.convert('RGB'), or np.asarray(image) for the numbers"),
+            ("CMYK", "encode image.convert('RGB'), or np.asarray(image) for the numbers"),
+            ("YCbCr", "encode image.convert('RGB'), or np.asarray(image) for the numbers"),
+            ("HSV", "encode image.convert('RGB'), or np.asarray(image) for the numbers"),
+            ("LAB", "encode image.convert('RGB'), or np.asarray(image) for the numbers"),
+            ("RGBX", "encode image.convert('RGB'), or np.asarray(image) for the numbers"),
+            ("RGBa", "encode image.convert('RGBA')"),
+            ("La", "encode image.convert('LA')"),
+            ("1", "encode image.convert('L')"),
+            ("I", "scale np.asarray(image) to uint8 or uint16 first"),
+            ("F", "scale np.asarray(image) to uint8 or uint16 first"),
+        ],
+    )
+    def test_images_of_pillow_whose_numbers_are_no_colours_are_refused(self, mode, advice):
+        image = Image.new(mode, (5, 4))
+        with pytest.raises(TypeError) as caught:
+            dali_l3.encode(image)
+        assert str(caught.value) == f"images of Pillow's mode {mode!r} are not supported: {advice}"
+
+    @pytest.mark.parametrize("mode", ["L", "LA", "RGB", "RGBA", "I;16"])
+    def test_images_of_pillow(self, mode):
+        samples = smooth_image((4, 5, len(mode)), np.uint8) if mode != "I;16" else smooth_image((4, 5), np.uint16)
+        image = Image.fromarray(samples[:, :, 0] if mode == "L" else samples)
+        assert image.mode == mode
+        assert_same(dali_l3.decode(dali_l3.encode(image)), np.asarray(image))
 
     @pytest.mark.parametrize("shape", [(), (4,), (2, 2, 3, 1), (0, 4), (4, 0, 3), (4, 4, 0), (4, 4, 5)])
     def test_other_shapes_are_refused(self, shape):

@@ -98,11 +98,14 @@ def test_export_compresses_as_asked(tmp_path):
 
 def test_export_neither_turns_pixels_nor_changes_exif_data(tmp_path):
     pixels = noise((5, 6, 3))
-    (tmp_path / "a.l3").write_bytes(dali_l3.encode(pixels, metadata={"exif": exif(6)}))
-    assert export_file(Task(str(tmp_path / "a.l3"), str(tmp_path / "a.png"))).status == "done"
+    metadata = {"icc": b"profile", "exif": exif(6), "xmp": b"<x tiff:Orientation='6'/>"}
+    (tmp_path / "a.l3").write_bytes(dali_l3.encode(pixels, metadata=metadata))
+    outcome = export_file(Task(str(tmp_path / "a.l3"), str(tmp_path / "a.png")))
+    assert (outcome.status, outcome.notes) == ("done", ())
     data = (tmp_path / "a.png").read_bytes()
     np.testing.assert_array_equal(imagecodecs.png_decode(data), pixels)
     assert png_chunk(b"eXIf", exif(6)) in data
+    assert png_chunk(b"iTXt", b"XML:com.adobe.xmp" + bytes(5) + metadata["xmp"]) in data
 
 
 def test_export_of_a_single_channel_array_and_of_unknown_metadata(tmp_path):
@@ -113,6 +116,9 @@ def test_export_of_a_single_channel_array_and_of_unknown_metadata(tmp_path):
     np.testing.assert_array_equal(imagecodecs.png_decode((tmp_path / "a.png").read_bytes()), pixels[..., 0])
 
 
+LFS_POINTER = "is a Git LFS pointer, not an image: run 'git lfs pull'"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "status", "reason"),
     [
@@ -120,7 +126,11 @@ def test_export_of_a_single_channel_array_and_of_unknown_metadata(tmp_path):
         ("notes.txt", b"", "skipped", "not an image"),
         ("a.png", b"", "failed", "empty file"),
         ("a.png", b"text", "failed", "named like an image, but the content is not one"),
-        ("a.gif", b"GIF89a", "failed", "GIF files are not supported"),
+        ("a.gif", b"GIF89a", "failed", "GIF files are not supported: convert to PNG or TIFF first"),
+        ("a.png", b"version https://git-lfs.github.com/spec/v1\noid", "failed", LFS_POINTER),
+        ("labels.csv", b"version https://git-lfs.github.com/spec/v1\noid", "skipped", "not an image"),
+        ("page.html", b"<html>", "skipped", "not an image"),
+        ("page.jpg", b"<html>", "failed", "is an HTML page, not an image"),
         ("a", b"\x89L3I\r\n\x1a\n", "skipped", "an L3 file already"),
     ],
 )
