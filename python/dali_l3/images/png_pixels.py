@@ -135,9 +135,12 @@ class _PixelStream:
         start = self._take(b"", 2)
         if not start:
             raise ImageError("damaged PNG file: no image data")
-        if len(start) < 2 or start[0] & 15 != zlib.DEFLATED or start[0] >> 4 > 7 or start[1] & 32:
-            raise ImageError("damaged PNG file: its image data is not a zlib stream")
-        if int.from_bytes(start[:2], "big") % 31:
+        if (
+            len(start) < 2
+            or start[0] & 0x8F != zlib.DEFLATED
+            or start[1] & 0x20
+            or int.from_bytes(start[:2], "big") % 31
+        ):
             raise ImageError("damaged PNG file: its image data is not a zlib stream")
         self._rest = start[2:]
 
