@@ -15,6 +15,11 @@ MAX_METADATA = 1 << 24
 """Bytes: the limit of the L3 format for all metadata of a file."""
 
 
+PALETTE_EXPANDED = "palette expanded to RGB; --palette index keeps the numbers"
+PALETTE_DROPPED = "palette dropped, the numbers of its entries kept"
+"""What becomes of palettes, as notes of every format."""
+
+
 class ImageError(ConversionError):
     """A file that cannot be read exactly; the message says why."""
 

@@ -1,0 +1,248 @@
+"""The structure and the pixels of JPEG data: of files, and of what other files hold (TIFF)."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+
+import imagecodecs
+import numpy as np
+import simplejpeg
+
+from .stored import ImageError
+
+APP0, APP1, APP2, APP13, APP14, APP15, COMMENT = 0xE0, 0xE1, 0xE2, 0xED, 0xEE, 0xEF, 0xFE
+"""Markers of segments for applications, and of comments."""
+
+JFIF, ADOBE = b"JFIF\x00", b"Adobe"
+"""How the segments APP0 and APP14 start that say which colours are stored."""
+
+_SOI, _EOI, _SOS, _DHT, _DNL = 0xD8, 0xD9, 0xDA, 0xC4, 0xDC
+_OTHER_TABLES = (0xCC, 0xDB, 0xDD)  # arithmetic coding, quantisation, restart interval
+_WITHOUT_BODY = (0x01, *range(0xD0, 0xD8))  # TEM, RST0 … RST7
+_PROGRESSIVE = 0xC2
+_FRAMES = (0xC0, 0xC1, _PROGRESSIVE)  # the first two: baseline and extended
+_OTHER_FRAMES = {
+    **dict.fromkeys((0xC3, 0xC7, 0xCB, 0xCF), "lossless JPEG"),
+    **dict.fromkeys((0xC5, 0xC6, 0xCD, 0xCE, 0xDE), "hierarchical JPEG"),
+    **dict.fromkeys((0xC9, 0xCA), "arithmetic-coded JPEG"),
+    0xF7: "JPEG-LS",
+}
+_NEXT_MARKER = re.compile(rb"\xff+([^\x00\xff])")
+_END_OF_SCAN = re.compile(rb"\xff+[^\x00\xff\xd0-\xd7]")
+
+_MAX_SIDE = 65500  # of libjpeg
+_MAX_SCANS = 100  # even an empty one takes time for every pixel; encoders write about ten
+_ALL_BITS = 16
+_WHOLE_BLOCKS = bytes((0, 63, 0))  # the scan parameters of all but progressive JPEG
+
+
+def damaged(what: str) -> ImageError:
+    return ImageError(f"damaged JPEG file: {what}")
+
+
+class JpegStream:
+    """JPEG data of a kind that can be decoded, from its first marker to the end marker; what follows is ignored.
+
+    width, height: in pixels
+    channels: 1 (gray) or 3 (RGB)
+    segments: (marker, body) of those for applications, and of comments
+    """
+
+    def __init__(self, data: bytes):
+        """Looks at the structure. Raises ImageError for other kinds of JPEG, and for damage."""
+        self.width = self.height = self.channels = 0
+        self.segments: list[tuple[int, memoryview]] = []
+        self._view = memoryview(data)
+        self._pieces: list[bytes | memoryview] = []  # what the decoder is to see
+        self._kept_from = 0  # where the piece begins that is not in the list yet
+        self._has_stray_bytes = False
+        self._progressive = False
+        self._scans = 0
+        self._samplings: dict[int, tuple[int, int]] = {}  # of each component: horizontal, vertical
+        self._lacking_bits: dict[int, list[int]] = {}  # of each component's coefficients, after the scans so far
+        self._huffman_tables: set[int] = set()
+
+        self._walk()
+        if not self._scans:
+            raise damaged("it holds no image")
+        if any(bits[0] == _ALL_BITS for bits in self._lacking_bits.values()):
+            raise damaged("a colour component is missing")
+
+    @property
+    def bytes_per_pixel(self) -> int:
+        """Of the pixels, and of the coefficients where the decoder keeps them until the last scan."""
+        if self._scans == 1 and not self._progressive:
+            return self.channels
+        horizontal, vertical = (max(factors) for factors in zip(*self._samplings.values(), strict=True))
+        samples = sum(h * v for h, v in self._samplings.values()) / (horizontal * vertical)
+        return self.channels + math.ceil(2 * samples)
+
+    def decode(self, notes: list[str]) -> np.ndarray:
+        """The pixels, uint8, (H, W) or (H, W, 3), RGB. Appends to `notes` what was ignored or could not be made sure.
+
+        Raises ImageError if the decoder finds anything wrong.
+        """
+        if self._has_stray_bytes:
+            notes.append("stray bytes between segments ignored")
+        if any(any(bits) for bits in self._lacking_bits.values()):
+            notes.append("progressive JPEG without its last refinements, read as far as it goes")
+        data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        pixels = _decode(data, self.channels, notes)
+        return pixels.reshape((self.height, self.width, 3) if self.channels == 3 else (self.height, self.width))
+
+    def _walk(self) -> None:
+        view, position = self._view, 2
+        if view[:2] != bytes((0xFF, _SOI)):
+            raise damaged("it does not start as one")
+        while True:
+            found = _NEXT_MARKER.search(view, position)
+            if not found:
+                raise damaged("it ends too early")
+            if found.start() > position and not self._scans:
+                # Readers skip what some cameras leave here. After the first scan it may be another scan, whose marker
+                # is damaged; then it stays, and the decoder finds it.
+                self._replace(position, found.start())
+                self._has_stray_bytes = True
+            marker, position = found[1][0], found.end()
+            if marker == _EOI:
+                self._replace(position, len(view))
+                return
+            if marker in _WITHOUT_BODY:
+                continue
+            size = int.from_bytes(view[position : position + 2], "big")
+            end = position + size
+            if size < 2 or end > len(view):
+                raise damaged("a segment has no size" if size < 2 else "it ends too early")
+            self._read_segment(marker, view[position + 2 : end], position + 2)
+            position = end
+            if marker == _SOS:
+                found = _END_OF_SCAN.search(view, position)
+                if not found:
+                    raise damaged("it ends too early")
+                position = found.start()
+
+    def _replace(self, start: int, end: int, by: bytes = b"") -> None:
+        """Lets the decoder see `by` in place of the bytes from `start` to `end`."""
+        self._pieces += [piece for piece in (self._view[self._kept_from : start], by) if len(piece)]
+        self._kept_from = end
+
+    def _read_segment(self, marker: int, body: memoryview, at: int) -> None:
+        if marker in _OTHER_FRAMES:
+            raise ImageError(f"{_OTHER_FRAMES[marker]} is not supported")
+        if marker in _FRAMES:
+            self._progressive = marker == _PROGRESSIVE
+            self._read_frame(body)
+        elif marker == _SOS:
+            self._read_scan(body, at)
+        elif marker == _DHT:
+            self._read_huffman_tables(body)
+        elif marker == _DNL:
+            raise ImageError("JPEG whose height comes after its pixels (DNL) is not supported")
+        elif APP0 <= marker <= APP15 or marker == COMMENT:
+            self.segments.append((marker, body))
+            if marker == APP0 and body[:5] == JFIF and len(body) >= 14 and body[5] != 1:
+                self._replace(at + 5, at + 6, b"\x01")  # libjpeg warns of other versions, to no effect
+        elif marker not in _OTHER_TABLES:
+            raise damaged("it has an unknown marker")
+
+    def _read_frame(self, body: memoryview) -> None:
+        if self._samplings:
+            raise damaged("it has two frames")
+        if len(body) < 6 or len(body) != 6 + 3 * body[5]:
+            raise damaged("its frame header makes no sense")
+        precision, self.height, self.width, self.channels = struct.unpack_from(">BHHB", body)
+        if precision != 8:
+            raise ImageError(f"{precision}-bit JPEG is not supported")
+        if self.channels == 4:
+            raise ImageError("CMYK colours: convert to RGB first, with the right colour profile")
+        if self.channels not in (1, 3):
+            raise ImageError(f"JPEG of {self.channels} colour components is not supported")
+        if self.height == 0:
+            raise ImageError("JPEG whose height comes after its pixels (DNL) is not supported")
+        if max(self.width, self.height) > _MAX_SIDE:
+            raise ImageError(f"JPEG of {self.width} x {self.height} pixels: sides over {_MAX_SIDE} are not supported")
+        for component, sampling, _ in struct.iter_unpack("BBB", body[6:]):
+            self._samplings[component] = (sampling >> 4, sampling & 15)
+            self._lacking_bits[component] = [_ALL_BITS] * 64
+        if len(self._samplings) < self.channels or not all(1 <= f <= 4 for fs in self._samplings.values() for f in fs):
+            raise damaged("its frame header makes no sense")
+
+    def _read_scan(self, body: memoryview, at: int) -> None:
+        self._scans += 1
+        if self._scans > _MAX_SCANS:
+            raise ImageError(f"JPEG of more than {_MAX_SCANS} scans is not supported")
+        if not body or len(body) != 4 + 2 * body[0]:
+            raise damaged("a scan header makes no sense")
+        parameters = bytes(body[-3:])
+        if not self._progressive and parameters != _WHOLE_BLOCKS:
+            # Some baseline encoders leave zeros here. libjpeg warns, and decodes whole blocks.
+            self._replace(at + len(body) - 3, at + len(body), _WHOLE_BLOCKS)
+            parameters = _WHOLE_BLOCKS
+        first, last, bits = parameters
+        if first > last or last > 63:
+            raise damaged("a scan header makes no sense")
+        for component, tables in struct.iter_unpack("BB", body[1:-3]):
+            if component not in self._samplings:
+                raise damaged("a scan header makes no sense")
+            self._lacking_bits[component][first : last + 1] = [bits & 15] * (last + 1 - first)
+            self._check_huffman_tables(tables >> 4 if first == 0 and bits < 16 else None, tables & 15 if last else None)
+
+    def _check_huffman_tables(self, dc: int | None, ac: int | None) -> None:
+        """For a missing one the decoder would take the standard's, which is right only where all are missing (MJPEG)."""
+        used = {dc, None if ac is None else 0x10 | ac} - {None}
+        if self._huffman_tables and not used <= self._huffman_tables:
+            raise damaged("a Huffman table is missing")
+
+    def _read_huffman_tables(self, body: memoryview) -> None:
+        while len(body) >= 17:
+            self._huffman_tables.add(body[0])
+            body = body[17 + sum(body[1:17]) :]
+
+
+def _decode(data: bytes | memoryview, channels: int, notes: list[str]) -> np.ndarray:
+    """Through simplejpeg, which alone of the well-kept libraries tells of libjpeg-turbo's warnings.
+
+    All of them count as damage: what is harmless of what they warn of was taken out of the data before. Most are about
+    Huffman codes that make no sense, data that ends within a scan, and data left over in one. The last tells almost
+    always of bits that changed before it, so that blocks got lost. JPEG has no checksums: bits that change a few
+    coefficients and nothing else cannot be seen by anybody.
+    """
+    try:
+        simplejpeg.decode_jpeg_header(data)
+    except ValueError:
+        return _decode_unusual(data, notes)
+    try:
+        return _decode_strictly(data, channels)
+    except ValueError:
+        without_padding = _without_padding(data)
+        if len(without_padding) < len(data):
+            try:
+                return _decode_strictly(without_padding, channels)
+            except ValueError:
+                pass
+        raise damaged("its pixel data") from None
+
+
+def _decode_strictly(data: bytes | memoryview, channels: int) -> np.ndarray:
+    return simplejpeg.decode_jpeg(data, "GRAY" if channels == 1 else "RGB", strict=True)
+
+
+def _without_padding(data: bytes | memoryview) -> bytes:
+    """Webcams fill their data up with zeros before the end marker, of which libjpeg warns too."""
+    scan = bytes(data[:-2]).rstrip(b"\xff")
+    trimmed = scan.rstrip(b"\x00")
+    if trimmed.endswith(b"\xff"):  # which a zero follows where it is data
+        trimmed += b"\x00"
+    return trimmed + b"\xff\xd9"
+
+
+def _decode_unusual(data: bytes | memoryview, notes: list[str]) -> np.ndarray:
+    """TurboJPEG, which is below simplejpeg, knows the usual subsamplings of colours only. libjpeg-turbo has others."""
+    try:
+        pixels = imagecodecs.jpeg8_decode(data)
+    except Exception:
+        raise damaged("its header or its pixel data") from None
+    notes.append("unusual chroma subsampling: the pixel data could not be checked for damage")
+    return pixels
