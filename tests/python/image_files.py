@@ -5,6 +5,7 @@ And random pixels, in PNG files written by a library, for tests to which files a
 
 from __future__ import annotations
 
+import io
 import struct
 import zlib
 
@@ -25,6 +26,13 @@ PNG_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 
 def noise(shape, dtype=np.uint8, seed=0):
     return np.random.default_rng(seed).integers(0, np.iinfo(dtype).max + 1, shape, dtype)
+
+
+def saved(image, **options) -> bytes:
+    """The file that Pillow makes of its image."""
+    file = io.BytesIO()
+    image.save(file, **options)
+    return file.getvalue()
 
 
 def write_png(path, pixels=None):

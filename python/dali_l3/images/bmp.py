@@ -27,6 +27,7 @@ def read(data: bytes, options: ReadOptions) -> StoredImage:
     header = parse(data)
     image = _read_palette_image(data, header, options) if header.bits <= 8 else _read_true_colour(data, header, options)
     _read_colour_space(data, header, image)
+    image.notes += header.notes
     return image
 
 

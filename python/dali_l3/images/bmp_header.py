@@ -37,6 +37,7 @@ class BmpHeader:
     masks: of 16 bits and more: which bits are red, green, blue and alpha; 0 where there is no alpha
     pixels_at, palette_at: offsets in the file
     palette_size, entry_size: how many entries, and how many bytes in each: blue, green, red, perhaps one to be ignored
+    notes: what is odd
     fields: the second header (the one of the image), filled up to 124 bytes with zeros
     """
 
@@ -51,6 +52,7 @@ class BmpHeader:
     palette_size: int
     entry_size: int
     fields: bytes
+    notes: list[str]
 
 
 def parse(data: bytes) -> BmpHeader:
@@ -74,30 +76,24 @@ def parse(data: bytes) -> BmpHeader:
 
     masks, palette_at = USUAL_MASKS.get(bits, ()), 14 + size
     if compression in (_MASKS, _MASKS_WITH_ALPHA):
-        number = 4 if size >= 56 or compression == _MASKS_WITH_ALPHA and size == 40 else 3
+        number = 4 if size >= 56 or compression == _MASKS_WITH_ALPHA else 3
         palette_at = max(palette_at, _MASKS_AT + 4 * number)
         masks = struct.unpack("<4I", data[_MASKS_AT : _MASKS_AT + 4 * number].ljust(16, b"\0"))
         compression = PLAIN
+    entry_size = 3 if size == 12 else 4
+    ignores_palette = bits <= 8 and pixels_at == palette_at
+    if ignores_palette:  # as some writers do; without a palette the pixels would mean nothing
+        pixels_at += entry_size * (colours or 1 << bits)
     if pixels_at < palette_at:
         raise damaged("its pixels start within its header")
     if pixels_at >= len(data):
         raise damaged("its pixels start beyond its end")
-    entry_size = 3 if size == 12 else 4
     # Some writers leave the number out, or announce more entries than they write.
     palette_size = min(colours or 256, 1 << min(bits, 8), (pixels_at - palette_at) // entry_size)
-    return BmpHeader(
-        width,
-        abs(height),
-        height < 0,
-        compression,
-        bits,
-        masks,
-        pixels_at,
-        palette_at,
-        palette_size,
-        entry_size,
-        fields,
-    )
+    rows = abs(height), height < 0
+    places = pixels_at, palette_at, palette_size, entry_size
+    notes = ["pixels read from behind the palette, where the header has them in its place"] if ignores_palette else []
+    return BmpHeader(width, *rows, compression, bits, masks, *places, fields, notes)
 
 
 def _compression(size: int, code: int) -> str:

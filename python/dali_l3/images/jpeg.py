@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import struct
 
-from .jpeg_stream import ADOBE, APP0, APP1, APP2, APP13, APP14, COMMENT, JFIF, JpegStream
+from .jpeg_stream import ADOBE, APP0, APP1, APP2, APP13, APP14, COMMENT, ICC, JFIF, JpegStream
 from .stored import ImageError, ReadOptions, StoredImage, admit
 
 _EXIF = b"Exif\x00\x00"
 _XMP, _EXTENDED_XMP = b"http://ns.adobe.com/xap/1.0/\x00", b"http://ns.adobe.com/xmp/extension/\x00"
-_ICC, _PICTURES = b"ICC_PROFILE\x00", b"MPF\x00"
+_PICTURES = b"MPF\x00"
 _NUMBER_OF_PICTURES = 0xB001  # a tag
 
 
@@ -23,7 +23,7 @@ def read(data: bytes, options: ReadOptions) -> StoredImage:
     admit(stream.width, stream.height, stream.bytes_per_pixel, options)
     notes: list[str] = []
     image = StoredImage(stream.decode(notes), notes=notes)
-    _add_metadata(image, stream.segments)
+    _add_metadata(image, stream)
     return image
 
 
@@ -37,40 +37,44 @@ def _check_colours(stream: JpegStream) -> None:
             raise ImageError(f"JPEG with an unknown colour transform ({start[11]})")
 
 
-def _add_metadata(image: StoredImage, segments: list[tuple[int, memoryview]]) -> None:
+def _add_metadata(image: StoredImage, stream: JpegStream) -> None:
     """Sets icc, exif and xmp, and notes what is left out."""
     icc_parts: list[bytes] = []
     notes: dict[str, None] = {}  # each once
-    for marker, view in segments:
+    has_more = stream.has_more
+    for marker, view in stream.segments:
         body = bytes(view)
         if marker == APP1 and body.startswith(_EXIF) and not image.exif:
             image.exif = body[len(_EXIF) :]
         elif marker == APP1 and body.startswith(_XMP) and not image.xmp:
             image.xmp = body[len(_XMP) :]
-        elif marker == APP2 and body.startswith(_ICC):
-            icc_parts.append(body[len(_ICC) :])
+        elif marker == APP2 and body.startswith(ICC):
+            icc_parts.append(body[len(ICC) :])
         elif marker == APP2 and body.startswith(_PICTURES):
             number = _number_of_pictures(body[len(_PICTURES) :])
             if number > 1:
                 notes[f"the first of {number} pictures in the file was taken"] = None
+                has_more = False
         elif not (marker == APP0 and body.startswith(JFIF)) and not (marker == APP14 and body.startswith(ADOBE)):
             notes[f"{_describe(marker, body)} left out"] = None
     if icc_parts:
         image.icc = _join_icc(icc_parts)
         if not image.icc:
             notes["damaged ICC profile left out"] = None
+    if has_more:
+        notes["bytes after the end of the JPEG file left out"] = None
     image.notes += notes
 
 
 def _describe(marker: int, body: bytes) -> str:
     if marker == COMMENT:
-        return "comment"
+        return "comments"
     if marker == APP13:
-        return "Photoshop and IPTC data"
+        return "Photoshop resources"
     if marker == APP1 and body.startswith(_EXIF):
-        return "a second block of EXIF data"
+        return "second EXIF data"
     if marker == APP1 and body.startswith(_XMP):
-        return "a second block of XMP data"
+        return "second XMP data"
     if marker == APP1 and body.startswith(_EXTENDED_XMP):
         return "extended XMP data"
     return f"application data APP{marker - APP0}"

@@ -15,8 +15,8 @@ from .stored import ImageError
 APP0, APP1, APP2, APP13, APP14, APP15, COMMENT = 0xE0, 0xE1, 0xE2, 0xED, 0xEE, 0xEF, 0xFE
 """Markers of segments for applications, and of comments."""
 
-JFIF, ADOBE = b"JFIF\x00", b"Adobe"
-"""How the segments APP0 and APP14 start that say which colours are stored."""
+JFIF, ADOBE, ICC = b"JFIF\x00", b"Adobe", b"ICC_PROFILE\x00"
+"""How segments for applications start: those that say which colours are stored, and those with an ICC profile."""
 
 _SOI, _EOI, _SOS, _DHT, _DNL = 0xD8, 0xD9, 0xDA, 0xC4, 0xDC
 _OTHER_TABLES = (0xCC, 0xDB, 0xDD)  # arithmetic coding, quantisation, restart interval
@@ -29,12 +29,15 @@ _OTHER_FRAMES = {
     **dict.fromkeys((0xC9, 0xCA), "arithmetic-coded JPEG"),
     0xF7: "JPEG-LS",
 }
-_NEXT_MARKER = re.compile(rb"\xff+([^\x00\xff])")
-_END_OF_SCAN = re.compile(rb"\xff+[^\x00\xff\xd0-\xd7]")
+_NEXT_MARKER = re.compile(rb"\xff([^\x00\xff])")
+_END_OF_SCAN = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
+_OTHER_THAN_ZERO = re.compile(rb"[^\x00]")
 
 _MAX_SIDE = 65500  # of libjpeg
 _MAX_SCANS = 100  # even an empty one takes time for every pixel; encoders write about ten
 _ALL_BITS = 16
+_END = b"\xff\xfe\x00\x02\xff\xd9"
+"""The end marker after an empty comment: bytes left over are reported when the decoder looks for the second marker."""
 _WHOLE_BLOCKS = bytes((0, 63, 0))  # the scan parameters of all but progressive JPEG
 
 
@@ -48,11 +51,13 @@ class JpegStream:
     width, height: in pixels
     channels: 1 (gray) or 3 (RGB)
     segments: (marker, body) of those for applications, and of comments
+    has_more: whether anything other than zeros follows
     """
 
     def __init__(self, data: bytes):
         """Looks at the structure. Raises ImageError for other kinds of JPEG, and for damage."""
         self.width = self.height = self.channels = 0
+        self.has_more = False
         self.segments: list[tuple[int, memoryview]] = []
         self._view = memoryview(data)
         self._pieces: list[bytes | memoryview] = []  # what the decoder is to see
@@ -73,7 +78,7 @@ class JpegStream:
     @property
     def bytes_per_pixel(self) -> int:
         """Of the pixels, and of the coefficients where the decoder keeps them until the last scan."""
-        if self._scans == 1 and not self._progressive:
+        if self._is_single_scan:
             return self.channels
         horizontal, vertical = (max(factors) for factors in zip(*self._samplings.values(), strict=True))
         samples = sum(h * v for h, v in self._samplings.values()) / (horizontal * vertical)
@@ -88,9 +93,12 @@ class JpegStream:
             notes.append("stray bytes between segments ignored")
         if any(any(bits) for bits in self._lacking_bits.values()):
             notes.append("progressive JPEG without its last refinements, read as far as it goes")
-        data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        pixels = _decode(data, self.channels, notes)
+        pixels = _decode(bytearray().join(self._pieces), self.channels, self._is_single_scan, notes)
         return pixels.reshape((self.height, self.width, 3) if self.channels == 3 else (self.height, self.width))
+
+    @property
+    def _is_single_scan(self) -> bool:
+        return self._scans == 1 and not self._progressive
 
     def _walk(self) -> None:
         view, position = self._view, 2
@@ -100,22 +108,27 @@ class JpegStream:
             found = _NEXT_MARKER.search(view, position)
             if not found:
                 raise damaged("it ends too early")
-            if found.start() > position and not self._scans:
+            if not self._scans and bytes(view[position : found.start()]).strip(b"\xff"):
                 # Readers skip what some cameras leave here. After the first scan it may be another scan, whose marker
                 # is damaged; then it stays, and the decoder finds it.
                 self._replace(position, found.start())
                 self._has_stray_bytes = True
             marker, position = found[1][0], found.end()
             if marker == _EOI:
-                self._replace(position, len(view))
+                self._replace(found.start(), len(view))
+                self.has_more = _OTHER_THAN_ZERO.search(view, position) is not None
                 return
             if marker in _WITHOUT_BODY:
                 continue
             size = int.from_bytes(view[position : position + 2], "big")
-            end = position + size
-            if size < 2 or end > len(view):
-                raise damaged("a segment has no size" if size < 2 else "it ends too early")
+            end = position + max(size, 2)
+            if end > len(view):
+                raise damaged("it ends too early")
+            if size < 2:
+                raise damaged("a segment has no size")
             self._read_segment(marker, view[position + 2 : end], position + 2)
+            if marker == APP2 and view[position + 2 : end][: len(ICC)] == ICC:
+                self._replace(found.start(), end)  # TurboJPEG warns of damaged profiles
             position = end
             if marker == _SOS:
                 found = _END_OF_SCAN.search(view, position)
@@ -130,7 +143,7 @@ class JpegStream:
 
     def _read_segment(self, marker: int, body: memoryview, at: int) -> None:
         if marker in _OTHER_FRAMES:
-            raise ImageError(f"{_OTHER_FRAMES[marker]} is not supported")
+            raise ImageError(f"{_OTHER_FRAMES[marker]} is not supported: convert to PNG or TIFF first")
         if marker in _FRAMES:
             self._progressive = marker == _PROGRESSIVE
             self._read_frame(body)
@@ -154,7 +167,7 @@ class JpegStream:
             raise damaged("its frame header makes no sense")
         precision, self.height, self.width, self.channels = struct.unpack_from(">BHHB", body)
         if precision != 8:
-            raise ImageError(f"{precision}-bit JPEG is not supported")
+            raise ImageError(f"{precision}-bit JPEG is not supported: convert to PNG or TIFF first")
         if self.channels == 4:
             raise ImageError("CMYK colours: convert to RGB first, with the right colour profile")
         if self.channels not in (1, 3):
@@ -190,7 +203,7 @@ class JpegStream:
             self._check_huffman_tables(tables >> 4 if first == 0 and bits < 16 else None, tables & 15 if last else None)
 
     def _check_huffman_tables(self, dc: int | None, ac: int | None) -> None:
-        """For a missing one the decoder would take the standard's, which is right only where all are missing (MJPEG)."""
+        """For one that is missing the decoder takes the standard's, which is right only where all are (MJPEG)."""
         used = {dc, None if ac is None else 0x10 | ac} - {None}
         if self._huffman_tables and not used <= self._huffman_tables:
             raise damaged("a Huffman table is missing")
@@ -201,47 +214,78 @@ class JpegStream:
             body = body[17 + sum(body[1:17]) :]
 
 
-def _decode(data: bytes | memoryview, channels: int, notes: list[str]) -> np.ndarray:
-    """Through simplejpeg, which alone of the well-kept libraries tells of libjpeg-turbo's warnings.
+# ---- Pixels ----------------------------------------------------------------------------------------------------------
+# simplejpeg alone of the well-kept libraries tells of libjpeg-turbo's warnings. All of them count as damage: what is
+# harmless of what it warns of, JpegStream has taken out of the data. There remain Huffman codes that make no sense,
+# data that ends within a scan or is left over after one, and markers out of place. Data is left over where bits changed
+# somewhere before, so that blocks got lost; a few encoders leave some too, and cannot be told from that. (JPEG has no
+# checksums: bits that change some coefficients, and nothing else, cannot be noticed by anybody.)
 
-    All of them count as damage: what is harmless of what they warn of was taken out of the data before. Most are about
-    Huffman codes that make no sense, data that ends within a scan, and data left over in one. The last tells almost
-    always of bits that changed before it, so that blocks got lost. JPEG has no checksums: bits that change a few
-    coefficients and nothing else cannot be seen by anybody.
+
+def _decode(data: bytearray, channels: int, is_single_scan: bool, notes: list[str]) -> np.ndarray:
+    """The pixels. Raises ImageError for damage. Changes `data`, which is without its end marker."""
+    if channels == 3 and not _is_usual(data):
+        return _decode_unusual(data, notes)
+    pixels = _decode_strictly(data, channels)
+    if pixels is None:
+        _remove_padding(data)
+        pixels = _decode_strictly(data, channels)
+    if pixels is None or (is_single_scan and _has_data_left_over(data, channels)):
+        raise damaged("its pixel data")
+    return pixels
+
+
+def _decode_strictly(data: bytearray, channels: int, **options: int) -> np.ndarray | None:
+    """The pixels; None if libjpeg-turbo fails or warns."""
+    data += _END
+    try:
+        return simplejpeg.decode_jpeg(data, "GRAY" if channels == 1 else "RGB", strict=True, **options)
+    except ValueError:
+        return None
+    finally:
+        del data[-len(_END) :]
+
+
+def _has_data_left_over(data: bytearray, channels: int) -> bool:
+    """Whether the scan that `data` ends with is whole without its last byte: then this one was left over.
+
+    The decoder overlooks up to seven bytes, which it has read ahead. At an eighth of the size it does all that matters.
     """
+    _remove_padding(data)
+    del data[-1:]
+    return _decode_strictly(data, channels, min_height=1, min_width=1) is not None
+
+
+def _remove_padding(data: bytearray) -> None:
+    """Takes fill bytes off the end, and the zeros that webcams put there."""
+    _strip(data, b"\xff")
+    _strip(data, b"\x00")
+    if data.endswith(b"\xff"):
+        data.append(0)  # which belongs to it
+
+
+def _strip(data: bytearray, byte: bytes) -> None:
+    """`rstrip` in place."""
+    while data:
+        tail = data[-4096:]
+        kept = len(tail.rstrip(byte))
+        del data[len(data) - len(tail) + kept :]
+        if kept:
+            return
+
+
+def _is_usual(data: bytearray) -> bool:
+    """Whether TurboJPEG, through which simplejpeg decodes, knows the subsampling. Below it libjpeg-turbo knows more."""
     try:
         simplejpeg.decode_jpeg_header(data)
     except ValueError:
-        return _decode_unusual(data, notes)
+        return False
+    return True
+
+
+def _decode_unusual(data: bytearray, notes: list[str]) -> np.ndarray:
     try:
-        return _decode_strictly(data, channels)
-    except ValueError:
-        without_padding = _without_padding(data)
-        if len(without_padding) < len(data):
-            try:
-                return _decode_strictly(without_padding, channels)
-            except ValueError:
-                pass
-        raise damaged("its pixel data") from None
-
-
-def _decode_strictly(data: bytes | memoryview, channels: int) -> np.ndarray:
-    return simplejpeg.decode_jpeg(data, "GRAY" if channels == 1 else "RGB", strict=True)
-
-
-def _without_padding(data: bytes | memoryview) -> bytes:
-    """Webcams fill their data up with zeros before the end marker, of which libjpeg warns too."""
-    scan = bytes(data[:-2]).rstrip(b"\xff")
-    trimmed = scan.rstrip(b"\x00")
-    if trimmed.endswith(b"\xff"):  # which a zero follows where it is data
-        trimmed += b"\x00"
-    return trimmed + b"\xff\xd9"
-
-
-def _decode_unusual(data: bytes | memoryview, notes: list[str]) -> np.ndarray:
-    """TurboJPEG, which is below simplejpeg, knows the usual subsamplings of colours only. libjpeg-turbo has others."""
-    try:
-        pixels = imagecodecs.jpeg8_decode(data)
+        pixels = imagecodecs.jpeg8_decode(data + _END)
     except Exception:
         raise damaged("its header or its pixel data") from None
     notes.append("unusual chroma subsampling: the pixel data could not be checked for damage")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import imagecodecs
@@ -11,7 +12,13 @@ from .stored import ImageError, ReadOptions, StoredImage, admit
 
 _LOSSY, _LOSSLESS, _ALPHA, _EXTENDED, _ANIMATION, _FRAME = b"VP8 ", b"VP8L", b"ALPH", b"VP8X", b"ANIM", b"ANMF"
 _ANIMATION_FLAG, _ALPHA_FLAG = 0x02, 0x10  # of extended files, which announce so what they hold
-_METADATA = {b"ICCP": (0x20, "icc"), b"EXIF": (0x08, "exif"), b"XMP ": (0x04, "xmp")}  # each with its flag
+_ANNOUNCED = {  # what has a flag, and where it goes
+    _ALPHA: (_ALPHA_FLAG, "", "alpha channel"),
+    b"ICCP": (0x20, "icc", "ICC profile"),
+    b"EXIF": (0x08, "exif", "EXIF data"),
+    b"XMP ": (0x04, "xmp", "XMP data"),
+}
+_OTHER_THAN_ZERO = re.compile(rb"[^\x00]")
 
 Chunk = tuple[bytes, memoryview]  # name and body
 
@@ -28,27 +35,15 @@ def read(data: bytes, options: ReadOptions) -> StoredImage:
         flags, canvas = _extended_header(chunks.pop(0)[1])
     if flags & _ANIMATION_FLAG:
         chunks = _only_frame(chunks, canvas)
-
-    size, bytes_per_pixel, metadata, notes = None, 3, {}, {}
-    for name, body in chunks:
-        flag, key = _METADATA.get(name, (0, ""))
-        if name in (_LOSSY, _LOSSLESS) and size is None:
-            size = _picture_size(name, body)
-            bytes_per_pixel = 8 if name == _LOSSLESS else bytes_per_pixel  # the decoder keeps the whole picture as RGBA
-        elif name == _ALPHA and size is None and flags & _ALPHA_FLAG:
-            bytes_per_pixel = 5  # and it keeps the alpha channel
-        elif name == _ALPHA and size is None:  # libwebp's demultiplexer, which readers use, leaves it out too
-            notes["alpha channel left out: the header says that there is none"] = None
-        elif flags & flag and key not in metadata:
-            metadata[key] = bytes(body)
-        else:
-            notes["further chunks left out"] = None
-    if size is None:
-        raise _damaged("it holds no image")
+    size, bytes_per_pixel = _picture(chunks, flags)
     if canvas not in (None, size):
         raise _damaged("a picture of {} x {} pixels on a canvas of {} x {}".format(*size, *canvas))
     admit(*size, bytes_per_pixel, options)
-    return StoredImage(_decode(file, size), **metadata, notes=list(notes))
+    image = StoredImage(_decode(file, size))
+    _add_metadata(image, chunks, flags)
+    if _OTHER_THAN_ZERO.search(data, end):
+        image.notes.append("bytes after the end of the WebP file left out")
+    return image
 
 
 def _damaged(what: str) -> ImageError:
@@ -92,13 +87,17 @@ def _only_frame(chunks: list[Chunk], canvas: tuple[int, int]) -> list[Chunk]:
     return [*_chunks(content), *(chunk for chunk in chunks if chunk[0] not in (_ANIMATION, _FRAME))]
 
 
-def _picture_size(name: bytes, body: memoryview) -> tuple[int, int]:
-    """Width and height in the header of the compressed picture."""
+def _picture(chunks: list[Chunk], flags: int) -> tuple[tuple[int, int], int]:
+    """Width and height of the compressed picture, by its own header, and bytes per pixel that decoding takes."""
+    name, body = next((chunk for chunk in chunks if chunk[0] in (_LOSSY, _LOSSLESS)), (b"", b""))
+    if not name:
+        raise _damaged("it holds no image")
     if name == _LOSSLESS and body[:1] == b"\x2f" and len(body) >= 5:
         bits = _number(body[1:5])
-        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+        return (1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)), 8  # libwebp keeps all pixels, of 4 bytes, beside ours
     if name == _LOSSY and body[3:6] == b"\x9d\x01\x2a" and len(body) >= 10:
-        return _number(body[6:8]) & 0x3FFF, _number(body[8:10]) & 0x3FFF
+        size = _number(body[6:8]) & 0x3FFF, _number(body[8:10]) & 0x3FFF
+        return size, 5 if flags & _ALPHA_FLAG else 3  # it keeps the alpha channel
     raise _damaged("the header of its picture makes no sense")
 
 
@@ -112,3 +111,21 @@ def _decode(file: memoryview, size: tuple[int, int]) -> np.ndarray:
     if pixels.shape[1::-1] != size:
         raise _damaged("its picture has another size than it says")
     return pixels
+
+
+def _add_metadata(image: StoredImage, chunks: list[Chunk], flags: int) -> None:
+    """Sets icc, exif and xmp, and notes what is left out: also by libwebp, what the flags do not announce."""
+    notes: dict[str, None] = {}  # an ordered set
+    for name, body in chunks:
+        if name in (_LOSSY, _LOSSLESS):
+            continue
+        flag, key, what = _ANNOUNCED.get(name, (0, "", ""))
+        if not flag:
+            notes["chunks of unknown kinds left out"] = None
+        elif not flags & flag:
+            notes[f"{what} left out, which the header does not announce"] = None
+        elif key and getattr(image, key):
+            notes[f"second {what} left out"] = None
+        elif key:
+            setattr(image, key, bytes(body))
+    image.notes += notes
