@@ -134,34 +134,6 @@ def tiff(
     return data
 
 
-def bmp(rows: np.ndarray, bits: int, palette: np.ndarray | None = None, top_down: bool = False) -> bytes:
-    """A BMP. rows: (H, W) palette indices, or (H, W, 3) or (H, W, 4) RGB(A), written as BGR(A). palette: (N, 3) RGB."""
-    height, width = rows.shape[:2]
-    body = b""
-    for row in rows if top_down else rows[::-1]:
-        line = row[:, [2, 1, 0, 3][: row.shape[1]]].tobytes() if palette is None else pack_bits(row, bits)
-        body += line + b"\0" * (-len(line) % 4)
-    colours = b"".join(bytes([b, g, r, 0]) for r, g, b in (palette if palette is not None else ()))
-    masks = struct.pack("<IIII", 0xFF0000, 0xFF00, 0xFF, 0xFF000000) + b"BGRs" + bytes(48) if bits == 32 else b""
-    size = 40 + len(masks)
-    start = 14 + size + len(colours)
-    header = struct.pack(
-        "<IiiHHIIiiII",
-        size,
-        width,
-        -height if top_down else height,
-        1,
-        bits,
-        3 if bits == 32 else 0,
-        len(body),
-        0,
-        0,
-        len(colours) // 4,
-        0,
-    )
-    return b"BM" + struct.pack("<IHHI", start + len(body), 0, 0, start) + header + masks + colours + body
-
-
 def exif(orientation: int, order: str = "<") -> bytes:
     """A block of EXIF data: a make, the orientation, a resolution unit."""
     entries = struct.pack(order + "HHI4s", 0x010F, 2, 4, b"abc\0")

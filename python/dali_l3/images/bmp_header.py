@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .stored import ImageError
 
-PLAIN, RLE8, RLE4 = "plain", "RLE8", "RLE4"
+PLAIN, RLE8, RLE4 = "plain", "RLE8 compression", "RLE4 compression"
 _MASKS, _MASKS_WITH_ALPHA = "bit masks", "bit masks with alpha"
 _COMPRESSIONS = {0: PLAIN, 1: RLE8, 2: RLE4, 3: _MASKS, 4: "JPEG", 5: "PNG", 6: _MASKS_WITH_ALPHA}
 _COMPRESSIONS_OF_OS2 = {0: PLAIN, 1: RLE8, 2: RLE4, 3: "Huffman 1D", 4: "RLE24"}
@@ -70,9 +70,10 @@ def parse(data: bytes) -> BmpHeader:
     if planes > 1:
         raise ImageError(f"BMP of {planes} planes is not supported")
     if bits not in _BITS[compression]:
-        raise ImageError(f"BMP with {bits} bits a pixel and {compression} compression is not supported")
+        kind = "" if compression == PLAIN else f" and {compression}"
+        raise ImageError(f"BMP with {bits} bits a pixel{kind} is not supported")
     if height < 0 and compression in (RLE8, RLE4):
-        raise ImageError(f"BMP with {compression} compression from the top down is not supported")
+        raise ImageError(f"BMP with {compression} from the top down is not supported")
 
     masks, palette_at = USUAL_MASKS.get(bits, ()), 14 + size
     if compression in (_MASKS, _MASKS_WITH_ALPHA):

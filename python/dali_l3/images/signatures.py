@@ -49,6 +49,8 @@ def sniff(head: bytes) -> str | None:
             return name
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "WebP"
+    if head[:2] == b"BA" and head[14:16] == b"BM":
+        return "OS/2 bitmap array"
     # Two letters are a weak signature, so the size of the header that follows must be one of BMP's.
     if head[:2] == b"BM" and int.from_bytes(head[14:18], "little") in _BMP_HEADER_SIZES:
         return "BMP"
