@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import re
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -220,6 +221,7 @@ BAD_RUNS = {
     "moved out of the row": (b"\0\2\4\0\1\7", 8, LEAVES),
     "moved above the image": (b"\0\2\0\2\1\7", 8, LEAVES),
     "a row too many": (b"\4\7\0\0\4\7\0\0\4\7\0\0\0\1", 8, LEAVES),
+    "ends of rows too many": (b"\4\7\0\0\4\7" + b"\0\0" * 2, 8, LEAVES),
 }
 
 
@@ -398,6 +400,8 @@ REFUSED = {
         "7 x 2147483648 pixels exceed the limit of 200000000 pixels",
     ),
     "bitmap array": (b"BA" + bytes(12) + plain(), "OS/2 bitmap array files are not supported"),
+    "icon": (b"IC" + plain()[2:], "OS/2 icon files are not supported"),
+    "pointer": (b"CP" + plain()[2:], "OS/2 pointer files are not supported"),
 }
 
 
@@ -523,3 +527,16 @@ def test_mutations_end_in_an_error_of_ours_or_an_image():
             assert pixels.shape[2:] in ((), (3,), (4,))
     assert [reason for reason in reasons if not OURS.match(reason)] == []
     assert 500 < len(reasons) < 1900
+
+
+@pytest.mark.parametrize("bits", [1, 8, 24, 32])
+def test_pixels_are_kept_in_memory_but_once(bits):
+    """Beside the file and the pixels there are parts of them, of 2**17 pixels with up to 4 indices of 8 bytes each."""
+    shape = (1500, 2000)
+    data = bmp(bytes(bits * 1500 * 250), bits, shape=shape, palette=COLOURS[: 1 << bits] if bits <= 8 else ())
+    tracemalloc.start()
+    try:
+        pixels = read_image(data).pixels
+        assert tracemalloc.get_traced_memory()[1] < pixels.nbytes + (5 << 20)
+    finally:
+        tracemalloc.stop()

@@ -197,6 +197,7 @@ REFUSED = {
     ),
     "no quantisation": (gray_jpeg(GRAY).replace(QUANTISATION, b""), "damaged JPEG file: its"),
     "two starts": (SOI + gray_jpeg(GRAY), "damaged JPEG file: "),
+    "many segments": (SOI + segment(COM, b"") * 10_000 + EOI, "JPEG of more than 10000 segments is not supported"),
     "many scans": (
         SOI + TABLES + frame(56, 40) + scan((1,), flat_blocks([GRAY])) * 101 + EOI,
         "JPEG of more than 100 scans is not supported",

@@ -203,6 +203,7 @@ REFUSED = {
     "lossy header": (riff(chunk(b"VP8 ", LOSSY[8:16])), HEADER),
     "a lossy picture that needs another": (riff(chunk(b"VP8 ", bytes((LOSSY[8] | 1,)) + LOSSY[9:])), PIXELS),
     "no width": (riff(chunk(b"VP8 ", LOSSY[8:14] + b"\0\0" + LOSSY[16:])), "an image of 0 x 21 pixels has nothing"),
+    "many chunks": (riff(extended(0), chunk(b"ABCD", b"") * 10_000), "WebP of more than 10000 chunks is not supported"),
     "pictures of both kinds": (riff(extended(0), LOSSY, LOSSLESS), PIXELS),
 }
 

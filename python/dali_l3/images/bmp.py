@@ -125,6 +125,8 @@ def _decode_runs(data: bytes, header: BmpHeader) -> tuple[np.ndarray, bool]:
             run = runs[value][:count]
         elif value == _END_OF_ROW:
             x, y = 0, y + 1
+            if y > height:
+                raise damaged("a run leaves its row")
             continue
         elif value == _END:
             break

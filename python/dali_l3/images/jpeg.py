@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 
+from .exif import PREFIX
 from .jpeg_stream import ADOBE, APP0, APP1, APP2, APP13, APP14, COMMENT, ICC, JFIF, JpegStream
 from .stored import ImageError, ReadOptions, StoredImage, admit
 
-_EXIF = b"Exif\x00\x00"
 _XMP, _EXTENDED_XMP = b"http://ns.adobe.com/xap/1.0/\x00", b"http://ns.adobe.com/xmp/extension/\x00"
 _PICTURES = b"MPF\x00"
 _NUMBER_OF_PICTURES = 0xB001  # a tag
@@ -44,8 +44,8 @@ def _add_metadata(image: StoredImage, stream: JpegStream) -> None:
     has_more = stream.has_more
     for marker, view in stream.segments:
         body = bytes(view)
-        if marker == APP1 and body.startswith(_EXIF) and not image.exif:
-            image.exif = body[len(_EXIF) :]
+        if marker == APP1 and body.startswith(PREFIX) and not image.exif:
+            image.exif = body[len(PREFIX) :]
         elif marker == APP1 and body.startswith(_XMP) and not image.xmp:
             image.xmp = body[len(_XMP) :]
         elif marker == APP2 and body.startswith(ICC):
@@ -71,7 +71,7 @@ def _describe(marker: int, body: bytes) -> str:
         return "comments"
     if marker == APP13:
         return "Photoshop resources"
-    if marker == APP1 and body.startswith(_EXIF):
+    if marker == APP1 and body.startswith(PREFIX):
         return "second EXIF data"
     if marker == APP1 and body.startswith(_XMP):
         return "second XMP data"

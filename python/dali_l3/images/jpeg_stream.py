@@ -35,9 +35,10 @@ _OTHER_THAN_ZERO = re.compile(rb"[^\x00]")
 
 _MAX_SIDE = 65500  # of libjpeg
 _MAX_SCANS = 100  # even an empty one takes time for every pixel; encoders write about ten
-_ALL_BITS = 16
+_MAX_MARKERS = 10_000  # outside of scans; a few hundred are many
 _END = b"\xff\xfe\x00\x02\xff\xd9"
 """The end marker after an empty comment: bytes left over are reported when the decoder looks for the second marker."""
+_ALL_BITS = 16
 _WHOLE_BLOCKS = bytes((0, 63, 0))  # the scan parameters of all but progressive JPEG
 
 
@@ -104,7 +105,7 @@ class JpegStream:
         view, position = self._view, 2
         if view[:2] != bytes((0xFF, _SOI)):
             raise damaged("it does not start as one")
-        while True:
+        for _ in range(_MAX_MARKERS):
             found = _NEXT_MARKER.search(view, position)
             if not found:
                 raise damaged("it ends too early")
@@ -135,6 +136,7 @@ class JpegStream:
                 if not found:
                     raise damaged("it ends too early")
                 position = found.start()
+        raise ImageError(f"JPEG of more than {_MAX_MARKERS} segments is not supported")
 
     def _replace(self, start: int, end: int, by: bytes = b"") -> None:
         """Lets the decoder see `by` in place of the bytes from `start` to `end`."""
@@ -200,13 +202,11 @@ class JpegStream:
             if component not in self._samplings:
                 raise damaged("a scan header makes no sense")
             self._lacking_bits[component][first : last + 1] = [bits & 15] * (last + 1 - first)
-            self._check_huffman_tables(tables >> 4 if first == 0 and bits < 16 else None, tables & 15 if last else None)
-
-    def _check_huffman_tables(self, dc: int | None, ac: int | None) -> None:
-        """For one that is missing the decoder takes the standard's, which is right only where all are (MJPEG)."""
-        used = {dc, None if ac is None else 0x10 | ac} - {None}
-        if self._huffman_tables and not used <= self._huffman_tables:
-            raise damaged("a Huffman table is missing")
+            # For a missing table the decoder takes the standard's, which is right only where all are missing (MJPEG).
+            used = {tables >> 4} if first == 0 and bits < 16 else set()  # by first coefficients, which are not refined
+            used |= {0x10 | tables & 15} if last else set()
+            if self._huffman_tables and not used <= self._huffman_tables:
+                raise damaged("a Huffman table is missing")
 
     def _read_huffman_tables(self, body: memoryview) -> None:
         while len(body) >= 17:

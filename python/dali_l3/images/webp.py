@@ -20,6 +20,8 @@ _ANNOUNCED = {  # what has a flag, and where it goes
 }
 _OTHER_THAN_ZERO = re.compile(rb"[^\x00]")
 
+_MAX_CHUNKS = 10_000  # a dozen are many, where there is no animation
+
 Chunk = tuple[bytes, memoryview]  # name and body
 
 
@@ -57,13 +59,16 @@ def _number(field: bytes | memoryview) -> int:
 def _chunks(view: memoryview) -> Iterator[Chunk]:
     """Raises ImageError for one that goes beyond the end."""
     position = 0
-    while position + 8 <= len(view):
+    for _ in range(_MAX_CHUNKS):
+        if position + 8 > len(view):
+            return
         size = _number(view[position + 4 : position + 8])
         body = view[position + 8 : position + 8 + size]
         if len(body) < size:
             raise _damaged("a chunk goes beyond its end")
         yield bytes(view[position : position + 4]), body
         position += 8 + size + size % 2
+    raise ImageError(f"WebP of more than {_MAX_CHUNKS} chunks is not supported")
 
 
 def _extended_header(body: memoryview) -> tuple[int, tuple[int, int]]:
