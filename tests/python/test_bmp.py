@@ -531,9 +531,9 @@ def test_mutations_end_in_an_error_of_ours_or_an_image():
 
 @pytest.mark.parametrize("bits", [1, 8, 24, 32])
 def test_pixels_are_kept_in_memory_but_once(bits):
-    """Beside the file and the pixels there are parts of them, of 2**17 pixels with up to 4 indices of 8 bytes each."""
-    shape = (1500, 2000)
-    data = bmp(bytes(bits * 1500 * 250), bits, shape=shape, palette=COLOURS[: 1 << bits] if bits <= 8 else ())
+    """Beside the file and the pixels there are parts of 2**17 pixels, of up to a few times 8 bytes each."""
+    shape = (1500, 2048)
+    data = bmp(bytes(bits * 1500 * 256), bits, shape=shape, palette=COLOURS[: 1 << bits] if bits <= 8 else ())
     tracemalloc.start()
     try:
         pixels = read_image(data).pixels
