@@ -282,13 +282,18 @@ def test_an_end_marker_does_not_make_truncated_files_whole(options):
             read_image(data[:size] + EOI)
 
 
-def test_damage_that_is_not_found_leaves_most_of_the_picture_as_it_was():
-    """JPEG has no checksums. Zeroed sectors, at least, are found; and a bit that changes often is."""
-    data = saved(photograph(800, 600), format="JPEG", quality=90)
-    start = data.index(b"\xff\xda") + 14
-    for position in range(start, len(data) - 600, 4096):
-        with pytest.raises(ImageError, match="damaged JPEG file: its pixel data"):
+@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"restart_marker_rows": 1}])
+def test_most_zeroed_sectors_are_found(options):
+    """Not all: JPEG has no checksums, and now and then as many blocks come out of other data."""
+    data = saved(photograph(800, 600), format="JPEG", quality=90, **options)
+    start, found, tried = data.index(b"\xff\xda") + 14, 0, 0
+    for position in range(start, len(data) - 600, len(data) // 50):
+        tried += 1
+        try:
             read_image(data[:position] + bytes(512) + data[position + 512 :])
+        except ImageError as error:
+            found += str(error) == "damaged JPEG file: its pixel data"
+    assert found > 0.6 * tried > 20
 
 
 def test_progressive_files_without_scans_in_between_are_refused():
