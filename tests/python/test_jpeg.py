@@ -195,7 +195,7 @@ REFUSED = {
         SOI + QUANTISATION + frame(56, 40) + HUFFMAN[:33] + scan((1,), flat_blocks([GRAY])) + EOI,
         "damaged JPEG file: a Huffman table is missing",
     ),
-    "no quantisation": (gray_jpeg(GRAY).replace(QUANTISATION, b""), "damaged JPEG file: its"),
+    "no quantisation": (gray_jpeg(GRAY).replace(QUANTISATION, b""), "damaged JPEG file: errors in its pixel data"),
     "two starts": (SOI + gray_jpeg(GRAY), "damaged JPEG file: "),
     "many segments": (SOI + segment(COM, b"") * 10_000 + EOI, "JPEG of more than 10000 segments is not supported"),
     "many scans": (
@@ -260,7 +260,7 @@ def test_what_decoders_only_warn_of_is_damage(case):
     """Pillow and imagecodecs deliver pixels of all of these, nearly all of them wrong."""
     assert imagecodecs.jpeg8_decode(DAMAGED[case]).ndim == 2
     assert pillow_pixels(DAMAGED[case]).ndim == 2
-    with pytest.raises(ImageError, match="^damaged JPEG file: its pixel data$"):
+    with pytest.raises(ImageError, match="^damaged JPEG file: errors in its pixel data$"):
         read_image(DAMAGED[case])
 
 
@@ -292,7 +292,7 @@ def test_most_zeroed_sectors_are_found(options):
         try:
             read_image(data[:position] + bytes(512) + data[position + 512 :])
         except ImageError as error:
-            found += str(error) == "damaged JPEG file: its pixel data"
+            found += str(error) == "damaged JPEG file: errors in its pixel data"
     assert found > 0.6 * tried > 20
 
 

@@ -167,7 +167,7 @@ def with_riff_size(file, change):
 
 
 EARLY = "damaged WebP file: it ends too early"
-PIXELS = "damaged WebP file: its pixel data"
+PIXELS = "damaged WebP file: errors in its pixel data"
 HEADER = "damaged WebP file: the header of its picture makes no sense"
 REFUSED = {
     "animated": (

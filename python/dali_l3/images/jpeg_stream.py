@@ -231,7 +231,7 @@ def _decode(data: bytearray, channels: int, is_single_scan: bool, notes: list[st
         _remove_padding(data)
         pixels = _decode_strictly(data, channels)
     if pixels is None or (is_single_scan and _has_data_left_over(data, channels)):
-        raise damaged("its pixel data")
+        raise damaged("errors in its pixel data")
     return pixels
 
 
@@ -287,6 +287,6 @@ def _decode_unusual(data: bytearray, notes: list[str]) -> np.ndarray:
     try:
         pixels = imagecodecs.jpeg8_decode(data + _END)
     except Exception:
-        raise damaged("its header or its pixel data") from None
+        raise damaged("errors in its header or its pixel data") from None
     notes.append("unusual chroma subsampling: the pixel data could not be checked for damage")
     return pixels

@@ -112,7 +112,7 @@ def _decode(file: memoryview, size: tuple[int, int]) -> np.ndarray:
     except MemoryError:
         raise
     except Exception:
-        raise _damaged("its pixel data") from None
+        raise _damaged("errors in its pixel data") from None
     if pixels.shape[1::-1] != size:
         raise _damaged("its picture has another size than it says")
     return pixels
