@@ -5,6 +5,7 @@ And random pixels, in PNG files written by a library, for tests to which files a
 
 from __future__ import annotations
 
+import io
 import struct
 import zlib
 
@@ -39,6 +40,13 @@ def assert_reads_as(data, expected):
     pixels = read_image(data).pixels
     assert pixels.dtype == expected.dtype
     np.testing.assert_array_equal(pixels, expected)
+
+
+def saved(image, **options) -> bytes:
+    """The file that Pillow makes of its image."""
+    file = io.BytesIO()
+    image.save(file, **options)
+    return file.getvalue()
 
 
 def write_png(path, pixels=None):
@@ -145,34 +153,6 @@ def tiff(
         link = len(data) + 2 + len(entries)
         data += struct.pack(order + "H", len(tags)) + entries + b"\0\0\0\0"
     return data
-
-
-def bmp(rows: np.ndarray, bits: int, palette: np.ndarray | None = None, top_down: bool = False) -> bytes:
-    """A BMP. rows: (H, W) palette indices, or (H, W, 3) or (H, W, 4) RGB(A), written as BGR(A). palette: (N, 3) RGB."""
-    height, width = rows.shape[:2]
-    body = b""
-    for row in rows if top_down else rows[::-1]:
-        line = row[:, [2, 1, 0, 3][: row.shape[1]]].tobytes() if palette is None else pack_bits(row, bits)
-        body += line + b"\0" * (-len(line) % 4)
-    colours = b"".join(bytes([b, g, r, 0]) for r, g, b in (palette if palette is not None else ()))
-    masks = struct.pack("<IIII", 0xFF0000, 0xFF00, 0xFF, 0xFF000000) + b"BGRs" + bytes(48) if bits == 32 else b""
-    size = 40 + len(masks)
-    start = 14 + size + len(colours)
-    header = struct.pack(
-        "<IiiHHIIiiII",
-        size,
-        width,
-        -height if top_down else height,
-        1,
-        bits,
-        3 if bits == 32 else 0,
-        len(body),
-        0,
-        0,
-        len(colours) // 4,
-        0,
-    )
-    return b"BM" + struct.pack("<IHHI", start + len(body), 0, 0, start) + header + masks + colours + body
 
 
 def exif(orientation: int, order: str = "<") -> bytes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import npy, pillow_formats, png, pnm, tiff
+from . import bmp, jpeg, npy, png, pnm, tiff, webp
 from .exif import apply_orientation, neutralise_orientation, neutralise_xmp_orientation
 from .signatures import READABLE_FORMATS, not_an_image, sniff, unsupported
 from .stored import DEFAULT_OPTIONS, MAX_METADATA, ImageError, ReadOptions, StoredImage
@@ -17,9 +17,9 @@ _METADATA_OVERHEAD = 64  # more than the keys and padding of three entries take
 
 _READERS = {
     "PNG": png.read,
-    "JPEG": pillow_formats.read,
-    "WebP": pillow_formats.read,
-    "BMP": pillow_formats.read,
+    "JPEG": jpeg.read,
+    "WebP": webp.read,
+    "BMP": bmp.read,
     "TIFF": tiff.read,
     "PNM": pnm.read,
     "NPY": npy.read,

@@ -38,6 +38,7 @@ _PREFIXES = (
     (b"8BPS", "Photoshop"),
     (b"v/1\x01", "OpenEXR"),
 )
+_BMP_TYPES = {b"BM": "BMP", b"IC": "OS/2 icon", b"PT": "OS/2 pointer", b"CI": "OS/2 icon", b"CP": "OS/2 pointer"}
 _BMP_HEADER_SIZES = (12, 16, 40, 52, 56, 64, 108, 124)
 _HEIF_BRANDS = {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIF", b"msf1": "HEIF"}
 
@@ -50,8 +51,10 @@ def sniff(head: bytes) -> str | None:
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "WebP"
     # Two letters are a weak signature, so the size of the header that follows must be one of BMP's.
-    if head[:2] == b"BM" and int.from_bytes(head[14:18], "little") in _BMP_HEADER_SIZES:
-        return "BMP"
+    if head[:2] in _BMP_TYPES and int.from_bytes(head[14:18], "little") in _BMP_HEADER_SIZES:
+        return _BMP_TYPES[head[:2]]
+    if head[:2] == b"BA" and head[14:16] in _BMP_TYPES:
+        return "OS/2 bitmap array"
     if head[:1] == b"P" and head[1:2] in b"123456" and head[2:3] in (b" ", b"\t", b"\r", b"\n", b"#"):
         return "PNM"
     if head[:3] == b"P7\n":
