@@ -49,7 +49,7 @@ def read_image(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> ReadImage
     for more pixels than the options allow (before decoding them; the image libraries' own limits do not count), and for
     damaged files.
     """
-    return _finish(read_as_stored(data, options))
+    return turn_upright(read_as_stored(data, options))
 
 
 def read_as_stored(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> StoredImage:
@@ -67,8 +67,8 @@ def read_as_stored(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Store
         raise ImageError(f"damaged or unusual {name} file: {error or type(error).__name__}") from error
 
 
-def _finish(decoded: StoredImage) -> ReadImage:
-    """Applies the orientation and chooses the metadata."""
+def turn_upright(decoded: StoredImage) -> ReadImage:
+    """The other half of `read_image`: applies the orientation and chooses the metadata."""
     notes = decoded.notes
     orientation, exif = neutralise_orientation(decoded.exif)
     if orientation == 1:
