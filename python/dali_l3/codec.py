@@ -53,6 +53,11 @@ class ImageInfo:
     payload_size: int
     file_size: int
 
+    @property
+    def raw_size(self) -> int:
+        """Size of the decoded array in bytes."""
+        return self.width * self.height * self.channels * self.dtype.itemsize
+
 
 def encode(
     array: ArrayLike,

@@ -11,7 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..errors import ConversionError
+from ..errors import ConversionError, TargetError
 from ..images.formats import find_format
 from ..images.signatures import sniff_file
 from ..jobs.outcomes import Outcome
@@ -124,6 +124,7 @@ def recorded(outcomes: Iterator[Outcome], record: MixRecord, source: str, target
     """
     os.makedirs(target, exist_ok=True)
     record.save(target)  # a run that is killed leaves what was drawn
+    saving: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
     try:
         with contextlib.closing(outcomes):
             for outcome in outcomes:
@@ -131,8 +132,12 @@ def recorded(outcomes: Iterator[Outcome], record: MixRecord, source: str, target
                 if outcome.status == "done" and path in record.images:  # not so if it became an image after the draw
                     record.add(path, outcome)
                 yield outcome
+    except TargetError:  # says why the record may not be saved either
+        saving = contextlib.suppress(TargetError)
+        raise
     finally:
-        record.save(target)
+        with saving:
+            record.save(target)
 
 
 def _is_image(path: str) -> bool:

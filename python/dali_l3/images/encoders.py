@@ -29,8 +29,9 @@ def encode_png(pixels: np.ndarray, metadata: Mapping[str, bytes], level: int = 6
     level: zlib's compression level, 0 … 9.
     """
     png = imagecodecs.png_encode(np.ascontiguousarray(pixels), level=level)
-    chunks = b"".join(_PNG_CHUNKS[key](value) for key, value in metadata.items() if key in _PNG_CHUNKS)
-    return png[:_IHDR_END] + chunks + png[_IHDR_END:]
+    chunks = [_PNG_CHUNKS[key](value) for key, value in metadata.items() if key in _PNG_CHUNKS]
+    view = memoryview(png)
+    return b"".join([view[:_IHDR_END], *chunks, view[_IHDR_END:]]) if chunks else png
 
 
 _PNG_CHUNKS = {
@@ -61,7 +62,7 @@ def encode_tiff(pixels: np.ndarray, metadata: Mapping[str, bytes]) -> bytes:
 
 def encode_bmp(pixels: np.ndarray, metadata: Mapping[str, bytes]) -> bytes:
     """Encodes gray (with a palette of 256 grays) or RGB, uint8; keeps no metadata."""
-    return _encode_with_pillow("BMP", pixels)
+    return imagecodecs.bmp_encode(pixels)
 
 
 def encode_webp(pixels: np.ndarray, metadata: Mapping[str, bytes], quality: int | None = None) -> bytes:

@@ -52,7 +52,7 @@ def read_image(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> ReadImage
     """
     stored = read_as_stored(data, options)
     del data  # if the caller has let go of it: its memory may be needed to turn the pixels
-    return _finish(stored)
+    return turn_upright(stored)
 
 
 def read_as_stored(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> StoredImage:
@@ -70,8 +70,8 @@ def read_as_stored(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Store
         raise ImageError(f"damaged or unusual {name} file") from error
 
 
-def _finish(decoded: StoredImage) -> ReadImage:
-    """Applies the orientation and chooses the metadata."""
+def turn_upright(decoded: StoredImage) -> ReadImage:
+    """The other half of `read_image`: applies the orientation and chooses the metadata."""
     notes = decoded.notes
     orientation, exif = neutralise_orientation(decoded.exif)
     if orientation == 1:

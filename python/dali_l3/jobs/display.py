@@ -13,6 +13,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ..errors import TargetError
 from .interrupting import Interrupted
 from .outcomes import Outcome
 
@@ -31,12 +32,15 @@ class Totals:
     """What a run came to.
 
     counts: outcomes by status
-    interrupted: how it ended, if before its time
+    left: files that were not tried
+    interrupted, stopped: how it ended, if before its time: by a signal, or since nothing could be written
     source_size, target_size, raw_size: sums over files that were done, in bytes
     """
 
     counts: Counter[str]
+    left: int = 0
     interrupted: Interrupted | None = None
+    stopped: TargetError | None = None
     source_size: int = 0
     target_size: int = 0
     raw_size: int = 0
@@ -45,7 +49,7 @@ class Totals:
 def show(
     outcomes: Iterator[Outcome], total: int, verb: str, report: str | None = None, listing: bool = False
 ) -> Totals:
-    """Shows a run as it happens and returns what it came to, also if Interrupted ends it early.
+    """Shows a run as it happens and returns what it came to, also if Interrupted or TargetError ends it early.
 
     outcomes: of all files, as they come; closed at the end
     total: the number of outcomes to come
@@ -78,8 +82,13 @@ def show(
                 progress.update(bar, advance=1, rate=_rate(totals, time.monotonic() - start))
         except Interrupted as interruption:
             totals.interrupted = interruption
+        except TargetError as error:
+            totals.stopped = error
+    totals.left = total - sum(totals.counts.values())
     _list_by_reason("skipped", skipped)
     _list_by_reason("note", notes)
+    if totals.stopped:
+        console.print(f"{printable(totals.stopped.filename)}: {totals.stopped.strerror}")
     console.print(_summary(totals, verb, time.monotonic() - start))
     return totals
 
@@ -156,6 +165,8 @@ def _summary(totals: Totals, verb: str, seconds: float) -> str:
         for status, word in words.items()
         if totals.counts[status] or status == "failed"
     ]
+    if totals.left:
+        parts.append(f"{totals.left} left")
     text = ("interrupted; run it again to continue: " if totals.interrupted else "") + ", ".join(parts)
     if totals.counts["done"]:
         text += f" in {seconds:.1f} s: {_rate(totals, seconds)}"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from ..errors import ConversionError, L3Error
+from ..errors import ConversionError, L3Error, TargetError
 
 Status = Literal["done", "planned", "kept", "skipped", "failed"]
+
+_OF_ONE_NAME = {errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EILSEQ, errno.EINVAL}
+"""Errors of writing that other files in the same folder need not meet."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ class Outcome:
     raw_size: bytes of the pixels
     format: name of the target's format, where there was a choice
     psnr: of pixels that a lossy format changed, the peak signal-to-noise ratio in dB
+    unwritable: of a failure to write that other files will meet too, the system's number for it, and the folder
     """
 
     source: str
@@ -53,14 +59,26 @@ class Outcome:
     raw_size: int = 0
     format: str = ""
     psnr: float | None = None
+    unwritable: tuple[int, str] | None = None
 
     def to_json(self) -> str:
-        """One line of JSON, in ASCII."""
-        return json.dumps(asdict(self))
+        """One line of JSON, in ASCII, without `unwritable`."""
+        facts = asdict(self)
+        del facts["unwritable"]
+        return json.dumps(facts)
+
+
+def failed(task: Task, reason: str, unwritable: tuple[int, str] | None = None) -> Outcome:
+    """The outcome of a task that failed."""
+    return Outcome(task.source, task.target, "failed", reason, unwritable=unwritable)
 
 
 def failure(task: Task, error: BaseException) -> Outcome:
     """The outcome of a task that raised `error`."""
+    if isinstance(error, TargetError):
+        reason = f"cannot write {error.filename}: {error.strerror}"
+        folder = os.path.dirname(error.filename) or os.curdir
+        return failed(task, reason, None if error.errno in _OF_ONE_NAME else (error.errno, folder))
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
     elif isinstance(error, (L3Error, ConversionError)):
@@ -69,7 +87,7 @@ def failure(task: Task, error: BaseException) -> Outcome:
         reason = "not enough memory"
     else:
         reason = f"unexpected {type(error).__name__}: {error}"
-    return Outcome(task.source, task.target, "failed", reason)
+    return failed(task, reason)
 
 
 def reporting(function: Callable[..., Outcome]) -> Callable[..., Outcome]:
