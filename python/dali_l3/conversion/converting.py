@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 
 from ..errors import ConversionError
 from ..files import open_regular
 from ..images.formats import L3_FAST, Format, find_format
+from ..images.palettes import is_read_otherwise
 from ..images.reading import read_image
 from ..images.signatures import HEAD_SIZE, IMAGE_SUFFIXES, READABLE_FORMATS, sniff
-from ..images.stored import DEFAULT_OPTIONS, ReadOptions
+from ..images.stored import DEFAULT_OPTIONS, Palette, ReadOptions
 from ..images.writing import encode_image, write_image
 from ..jobs.outcomes import Outcome, Status, Task, reporting
 from ..jobs.planning import Direction, is_other_file
@@ -28,9 +30,17 @@ def refusal(path: str, name: str | None) -> tuple[Status, str] | None:
     return "failed", "named like an image, but the content is not one" if os.path.getsize(path) else "empty file"
 
 
-def direction_to(format: Format) -> Direction:
-    """The conversion of images to `format`."""
-    return Direction(format.name, format.suffix, format.signature, IMAGE_SUFFIXES, refusal, format.is_finished)
+def direction_to(format: Format, palette: Palette | None = None) -> Direction:
+    """The conversion of images to `format`.
+
+    palette: of `ReadOptions`, the choice that L3 files of an earlier run are held to; None: none
+    """
+
+    def is_finished(task: Task) -> bool:
+        finished = format.is_finished(task.target)
+        return finished and not (palette and is_read_otherwise(task.source, task.page, task.target, palette))
+
+    return Direction(format.name, format.suffix, format.signature, IMAGE_SUFFIXES, refusal, is_finished)
 
 
 TO_L3 = direction_to(find_format(L3_FAST))
@@ -58,7 +68,7 @@ def convert_file(task: Task, effort: int = 2, options: ReadOptions = DEFAULT_OPT
     The target gets its name only after it decoded to the same pixels (or, of a lossy format, was compared with them).
 
     effort: of L3, 1 … 3
-    options: of reading
+    options: of reading; the task's page goes before theirs
     """
     with open_regular(task.source) as file:
         mtime_ns = os.fstat(file.fileno()).st_mtime_ns  # before reading: what is written later is newer
@@ -67,6 +77,8 @@ def convert_file(task: Task, effort: int = 2, options: ReadOptions = DEFAULT_OPT
         if refused:
             return Outcome(task.source, task.target, *refused)
         data = head + file.read()
+    if task.page is not None:
+        options = dataclasses.replace(options, page=task.page)
     image = read_image(data, options)
     format = find_format(task.format or L3_FAST, effort)
     target, notes = task.target, image.notes

@@ -10,8 +10,8 @@ import numpy as np
 
 from . import npy, pillow_formats, png, pnm, tiff
 from .exif import apply_orientation, neutralise_orientation
-from .signatures import READABLE_FORMATS, sniff
-from .stored import DEFAULT_OPTIONS, MAX_METADATA, ImageError, ReadOptions, StoredImage
+from .signatures import READABLE_FORMATS, sniff, sniff_file
+from .stored import DEFAULT_OPTIONS, MAX_METADATA, DamagedImageError, ImageError, ReadOptions, StoredImage
 
 _METADATA_OVERHEAD = 64  # more than the keys and padding of two entries take
 
@@ -64,7 +64,7 @@ def read_as_stored(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Store
     except (ImageError, MemoryError):
         raise
     except Exception as error:  # damaged files make the image libraries raise errors of every type
-        raise ImageError(f"damaged or unusual {name} file: {error or type(error).__name__}") from error
+        raise DamagedImageError(f"damaged or unusual {name} file: {error or type(error).__name__}") from error
 
 
 def _finish(decoded: StoredImage) -> ReadImage:
@@ -85,6 +85,17 @@ def _finish(decoded: StoredImage) -> ReadImage:
             room -= len(value)
     pixels = np.ascontiguousarray(apply_orientation(decoded.pixels, orientation))
     return ReadImage(pixels, metadata, tuple(notes))
+
+
+def count_pages(file: bytes | str) -> int:
+    """How many pages an image file has, which `ReadOptions.page` chooses from. Only TIFF files can have several.
+
+    file: its bytes, or its path
+
+    Raises ImageError if it is damaged, OSError.
+    """
+    name = sniff(file) if isinstance(file, bytes) else sniff_file(file)
+    return tiff.page_count(file) if name == "TIFF" else 1
 
 
 def prepare_process() -> None:

@@ -15,8 +15,19 @@ MAX_METADATA = 1 << 24
 """Bytes: the limit of the L3 format for all metadata of a file."""
 
 
+Palette = Literal["rgb", "index"]
+
+
 class ImageError(ConversionError):
     """A file that cannot be read exactly; the message says why."""
+
+
+class DamagedImageError(ImageError):
+    """A file that is not what its format wants: truncated, changed, or never right."""
+
+
+class OversizeError(ImageError):
+    """An image of more pixels than the options allow."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +42,7 @@ class ReadOptions:
     """
 
     max_pixels: int = DEFAULT_MAX_PIXELS
-    palette: Literal["rgb", "index"] = "rgb"
+    palette: Palette = "rgb"
     page: int | None = None
     reserve: Callable[[int], None] | None = None
 
@@ -65,6 +76,6 @@ def admit(width: int, height: int, bytes_per_pixel: int, options: ReadOptions) -
     if width < 1 or height < 1:
         raise ImageError(f"an image of {width} x {height} pixels has nothing to convert")
     if width * height > options.max_pixels:
-        raise ImageError(f"{width} x {height} pixels exceed the limit of {options.max_pixels} pixels")
+        raise OversizeError(f"{width} x {height} pixels exceed the limit of {options.max_pixels} pixels")
     if options.reserve:
         options.reserve(width * height * bytes_per_pixel)
