@@ -126,6 +126,19 @@ def tiff(
     return data
 
 
+def tiff_stack(pages, lost=()):
+    """A TIFF of so many pages of 6 x 5 gray pixels, which hold 0, 1, 2, …; of `lost` ones the pixels are not there."""
+    data = b"II*\0"
+    for page in range(pages):
+        strip = len(data) + 4
+        data += struct.pack("<I", strip + 30) + bytes([page]) * 30  # where the directory is
+        offset = 10**6 if page in lost else strip
+        tags = {256: 6, 257: 5, 258: 8, 259: 1, 262: 1, 273: offset, 277: 1, 278: 5, 279: 30}
+        entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+        data += struct.pack("<H", len(tags)) + entries  # the link to the next follows
+    return data + bytes(4)
+
+
 def bmp(rows: np.ndarray, bits: int, palette: np.ndarray | None = None, top_down: bool = False) -> bytes:
     """A BMP. rows: (H, W) palette indices, or (H, W, 3) or (H, W, 4) RGB(A), written as BGR(A). palette: (N, 3) RGB."""
     height, width = rows.shape[:2]

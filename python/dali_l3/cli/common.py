@@ -27,7 +27,12 @@ KeepSuffix = Annotated[bool, typer.Option("--keep-suffix", help="Append the new 
 MaxPixels = Annotated[int, typer.Option(min=1, help="Refuse larger images, before decoding them.")]
 Timeout = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", help="Give up on a file that takes longer.", show_default="by its pixels"),
+    typer.Option(
+        metavar="SECONDS",
+        min=0,
+        help="Give up on a file that takes longer; 0: never.",
+        show_default="60, and more for large images",
+    ),
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", "-n", help="List on standard output what would be done; write nothing.")
