@@ -155,6 +155,19 @@ def tiff(
     return data
 
 
+def tiff_stack(pages, lost=()):
+    """A TIFF of so many pages of 6 x 5 gray pixels, which hold 0, 1, 2, …; of `lost` ones the pixels are not there."""
+    data = b"II*\0"
+    for page in range(pages):
+        strip = len(data) + 4
+        data += struct.pack("<I", strip + 30) + bytes([page]) * 30  # where the directory is
+        offset = 10**6 if page in lost else strip
+        tags = {256: 6, 257: 5, 258: 8, 259: 1, 262: 1, 273: offset, 277: 1, 278: 5, 279: 30}
+        entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+        data += struct.pack("<H", len(tags)) + entries  # the link to the next follows
+    return data + bytes(4)
+
+
 def exif(orientation: int, order: str = "<") -> bytes:
     """A block of EXIF data: a make, the orientation, a resolution unit."""
     entries = struct.pack(order + "HHI4s", 0x010F, 2, 4, b"abc\0")

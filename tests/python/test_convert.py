@@ -23,14 +23,14 @@ from dali_l3.conversion.verifying import verify_file
 from dali_l3.errors import ConversionError
 from dali_l3.images import formats
 from dali_l3.images.formats import find_format
-from dali_l3.images.reading import read_image
+from dali_l3.images.reading import count_pages, read_image
 from dali_l3.images.stored import ReadOptions
 from dali_l3.jobs import planning, walking
 from dali_l3.jobs.outcomes import Outcome, Task
 from dali_l3.jobs.planning import PlanError, plan
 from dali_l3.jobs.running import run_plan
 from dali_l3.jobs.workers import run_tasks
-from image_files import exif, noise, png, png_chunk
+from image_files import exif, noise, png, png_chunk, tiff
 
 
 def write_png(path, pixels=None):
@@ -385,6 +385,79 @@ def test_whatever_exists_under_the_name_of_a_target_is_only_replaced_if_asked_fo
     with pytest.raises(PlanError, match="a.l3: exists already; --overwrite replaces it"):
         plan(source, str(target), TO_L3)
     assert plan(source, str(target), TO_L3, overwrite=True).tasks == [Task(source, str(target), "l3-fast")]
+
+
+# ---- Pages -----------------------------------------------------------------------------------------------------------
+
+
+def write_stack(path, pages, seed=0):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(tiff(noise((5, 6, 1), seed=seed), pages=pages))
+    return str(path)
+
+
+def split(source, target, **options):
+    return plan(str(source), str(target), TO_L3, count_pages=count_pages, **options)
+
+
+def test_every_page_becomes_a_file_whose_number_has_as_many_digits_as_the_last(tmp_path):
+    source, target = tmp_path / "src", tmp_path / "dst"
+    for name, pages in (("a/one.tif", 1), ("a/two.tif", 2), ("ten", 10)):
+        write_stack(source / name, pages)
+    write_png(source / "b.png")
+    result = split(source, target)
+    assert [(os.path.relpath(task.target, target), task.page) for task in result.tasks] == [
+        ("b.l3", None),
+        *((f"ten-{number:02}.l3", number - 1) for number in range(1, 11)),
+        ("a/one.l3", None),
+        ("a/two-1.l3", 0),
+        ("a/two-2.l3", 1),
+    ]
+    assert [task.page for task in plan(str(source), str(target), TO_L3).tasks] == [None] * 4
+    kept = [os.path.basename(task.target) for task in split(source / "a", target, keep_suffix=True).tasks]
+    assert kept == ["one.tif.l3", "two.tif-1.l3", "two.tif-2.l3"]
+
+
+def test_a_page_and_an_image_that_would_become_one_file_stop_everything(tmp_path):
+    write_stack(tmp_path / "src" / "a.tif", 2)
+    write_png(tmp_path / "src" / "a-2.png")
+    write_png(tmp_path / "src" / "a.png")  # no rival
+    with pytest.raises(
+        PlanError, match=r"(?s)several sources would become one file.*/a-2\.png, .*/a\.tif -> .*/a-2\.l3$"
+    ):
+        split(tmp_path / "src", tmp_path / "dst")
+    assert len(split(tmp_path / "src", tmp_path / "dst", keep_suffix=True).tasks) == 4
+
+
+def test_the_pages_of_a_single_file_need_a_folder(tmp_path):
+    source = write_stack(tmp_path / "a.tif", 2)
+    with pytest.raises(PlanError, match=r"b\.l3: not a folder, which the 2 pages of .*a\.tif need as their target"):
+        split(source, tmp_path / "b.l3")
+    assert len(split(source, f"{tmp_path}/new/").tasks) == 2
+    assert split(write_stack(tmp_path / "c.tif", 1), tmp_path / "d.L3").tasks[0].target == str(tmp_path / "d.L3")
+
+
+def test_a_stack_whose_pages_cannot_be_counted_is_one_task_that_will_fail(tmp_path):
+    (tmp_path / "src").mkdir()
+    data = tiff(noise((5, 6, 1)), pages=2)
+    (tmp_path / "src" / "a.tif").write_bytes(data[:4] + b"\xff\xff\xff\x7f" + data[8:])
+    (task,) = split(tmp_path / "src", tmp_path / "dst").tasks
+    assert task.page is None
+    assert convert_file(task).status == "failed"
+
+
+def test_pages_are_kept_written_again_and_spared_as_other_files_are(tmp_path):
+    source, target = write_stack(tmp_path / "a.tif", 3), f"{tmp_path}/out/"
+    (tmp_path / "out").mkdir()
+    for task in split(source, target).tasks:
+        outcome = convert_file(task)
+        assert (outcome.status, outcome.page) == ("done", task.page)
+    (tmp_path / "out" / "a-2.l3").unlink()
+    (tmp_path / "out" / "a-3.l3").write_text("something of the user's")
+    result = split(source, target)
+    assert [(outcome.status, outcome.page) for outcome in result.outcomes] == [("kept", 0), ("failed", 2)]
+    assert [task.page for task in result.tasks] == [1]
+    assert [task.page for task in split(source, target, overwrite=True).tasks] == [0, 1, 2]
 
 
 # ---- Walking ---------------------------------------------------------------------------------------------------------

@@ -373,7 +373,7 @@ def test_the_search_tells_where_it_went():
 
 def test_what_cannot_be_held_is_told():
     found = PROFILES["everything"]
-    assert "jpeg@95 cannot hold all images of the sample: 3 were l3-fast instead." in tables.formats(found).notes
+    assert "jpeg@95 cannot hold all images of the sample: l3-fast took the place of 3." in tables.formats(found).notes
     assert tables.quality(found).notes == ["webp@75 cannot hold all images of the sample: the figures are of 47."]
     failures = tables.overview(found).notes
     assert failures[0].endswith("(12):")

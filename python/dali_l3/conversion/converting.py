@@ -9,9 +9,10 @@ import os
 from ..errors import ConversionError
 from ..files import open_regular, target_errors
 from ..images.formats import L3_FAST, Format, find_format
+from ..images.palettes import is_read_otherwise
 from ..images.reading import read_as_stored, read_image, turn_upright
 from ..images.signatures import HEAD_SIZE, IMAGE_SUFFIXES, READABLE_FORMATS, not_an_image, sniff, unsupported
-from ..images.stored import DEFAULT_OPTIONS, ReadOptions
+from ..images.stored import DEFAULT_OPTIONS, Palette, ReadOptions
 from ..images.writing import encode_image, prepare_image
 from ..jobs.outcomes import Outcome, Status, Task, reporting
 from ..jobs.planning import Direction, is_other_file
@@ -32,9 +33,17 @@ def refusal(path: str, name: str | None) -> tuple[Status, str] | None:
         return "failed", not_an_image(file.read(1024)) or "named like an image, but the content is not one"
 
 
-def direction_to(format: Format) -> Direction:
-    """The conversion of images to `format`."""
-    return Direction(format.name, format.suffix, format.signature, IMAGE_SUFFIXES, refusal, format.is_finished)
+def direction_to(format: Format, palette: Palette | None = None) -> Direction:
+    """The conversion of images to `format`.
+
+    palette: of `ReadOptions`, the choice that L3 files of an earlier run are held to; None: none
+    """
+
+    def is_finished(task: Task) -> bool:
+        finished = format.is_finished(task.target)
+        return finished and not (palette and is_read_otherwise(task.source, task.page, task.target, palette))
+
+    return Direction(format.name, format.suffix, format.signature, IMAGE_SUFFIXES, refusal, is_finished)
 
 
 TO_L3 = direction_to(find_format(L3_FAST))
@@ -64,7 +73,7 @@ def convert_file(task: Task, effort: int = 2, options: ReadOptions = DEFAULT_OPT
     At most twice the pixels' size is held at once, and a constant; more for lossy formats and WebP (Format.memory).
 
     effort: of L3, 1 … 3
-    options: of reading
+    options: of reading; the task's page goes before theirs
     """
     with open_regular(task.source) as file:
         mtime_ns = os.fstat(file.fileno()).st_mtime_ns  # before reading: what is written later is newer
@@ -73,6 +82,8 @@ def convert_file(task: Task, effort: int = 2, options: ReadOptions = DEFAULT_OPT
             return Outcome(task.source, task.target, *refused)
         file.seek(0)
         data = file.read()
+    if task.page is not None:
+        options = dataclasses.replace(options, page=task.page)
     format = find_format(task.format or L3_FAST, effort)
     options = dataclasses.replace(options, reserve=functools.partial(reserve, times=format.memory))
     source_size, stored = len(data), read_as_stored(data, options)

@@ -28,7 +28,11 @@ def _refusal(path: str, name: str | None) -> tuple[Status, str] | None:
     return "skipped", "not an L3 file"
 
 
-TO_PNG = Direction(_PNG.name, _PNG.suffix, _PNG.signature, frozenset({".l3"}), _refusal, _PNG.is_finished)
+def _is_finished(task: Task) -> bool:
+    return _PNG.is_finished(task.target)
+
+
+TO_PNG = Direction(_PNG.name, _PNG.suffix, _PNG.signature, frozenset({".l3"}), _refusal, _is_finished)
 
 
 @reporting

@@ -10,9 +10,10 @@ import numpy as np
 
 from . import bmp, jpeg, npy, png, pnm, tiff, webp
 from .exif import apply_orientation, neutralise_orientation, neutralise_xmp_orientation
-from .signatures import READABLE_FORMATS, not_an_image, sniff, unsupported
-from .stored import DEFAULT_OPTIONS, MAX_METADATA, ImageError, ReadOptions, StoredImage
+from .signatures import READABLE_FORMATS, not_an_image, sniff, sniff_file, unsupported
+from .stored import DEFAULT_OPTIONS, MAX_METADATA, DamagedImageError, ImageError, ReadOptions, StoredImage
 
+_DAMAGE = ("damaged", "truncated")  # how the readers begin what they say of files that are not sound
 _METADATA_OVERHEAD = 64  # more than the keys and padding of three entries take
 
 _READERS = {
@@ -64,10 +65,14 @@ def read_as_stored(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Store
         raise ImageError(unsupported(name))
     try:
         return _READERS[name](data, options)
-    except (ImageError, MemoryError):
+    except MemoryError:
+        raise
+    except ImageError as error:
+        if str(error).startswith(_DAMAGE):
+            raise DamagedImageError(str(error)) from error
         raise
     except Exception as error:  # damaged files make the image libraries raise errors of every type
-        raise ImageError(f"damaged or unusual {name} file") from error
+        raise DamagedImageError(f"damaged or unusual {name} file") from error
 
 
 def turn_upright(decoded: StoredImage) -> ReadImage:
@@ -93,6 +98,17 @@ def turn_upright(decoded: StoredImage) -> ReadImage:
             room -= len(value)
     pixels = np.ascontiguousarray(apply_orientation(decoded.pixels, orientation))
     return ReadImage(pixels, metadata, tuple(notes))
+
+
+def count_pages(file: bytes | str) -> int:
+    """How many pages an image file has, which `ReadOptions.page` chooses from. Only TIFF files can have several.
+
+    file: its bytes, or its path
+
+    Raises ImageError if it is damaged, OSError.
+    """
+    name = sniff(file) if isinstance(file, bytes) else sniff_file(file)
+    return tiff.page_count(file) if name == "TIFF" else 1
 
 
 def prepare_process() -> None:

@@ -19,11 +19,11 @@ def read(data: bytes, options: ReadOptions) -> StoredImage:
     """Through tifffile, which keeps 16 bits."""
     with tifffile.TiffFile(io.BytesIO(data)) as file:
         pages = [page for page in file.pages if not page.subfiletype & (_TIFF_REDUCED | _TIFF_MASK)]
-        if len(pages) > 1:
-            raise ImageError(f"multi-page TIFF ({len(pages)} pages)")
+        if len(pages) > 1 and options.page is None:
+            raise ImageError(f"holds {len(pages)} pages: --pages first or split")
         if not pages or pages[0] is not file.pages[0]:
             raise ImageError("TIFF whose first page is a reduced copy or a mask (a camera's raw file?)")
-        page = pages[0]
+        page = pages[options.page or 0]
         notes = [f"{len(file.pages) - 1} reduced copies or masks left out"] if len(file.pages) > 1 else []
         pixels = _tiff_pixels(page, options)
         if tifffile.EXTRASAMPLE.ASSOCALPHA in page.extrasamples:
@@ -32,6 +32,14 @@ def read(data: bytes, options: ReadOptions) -> StoredImage:
         orientation = orientation if orientation in range(1, 9) else 1
         icc, xmp = page.tags.valueof(_TIFF_ICC, b""), page.tags.valueof(_TIFF_XMP, b"")
         return StoredImage(pixels, icc, xmp=xmp, orientation=orientation, notes=notes)
+
+
+def page_count(file):
+    with tifffile.TiffFile(io.BytesIO(file) if isinstance(file, bytes) else file) as tiff:
+        try:
+            return len([page for page in tiff.pages if not page.subfiletype & (_TIFF_REDUCED | _TIFF_MASK)])
+        except Exception as error:
+            raise ImageError("damaged TIFF file") from error
 
 
 def lacks_data(page: tifffile.TiffPage) -> bool:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..errors import TargetError
+from ..wording import counted
 from .interrupting import Interrupted
 from .outcomes import Outcome
 
@@ -72,13 +73,13 @@ def show(
                 totals.raw_size += outcome.raw_size
                 report_lines.add(outcome)
                 if outcome.status == "failed":
-                    console.print(f"failed: {printable(outcome.source)}: {printable(outcome.reason)}")
+                    console.print(f"failed: {printable(outcome.name)}: {printable(outcome.reason)}")
                 elif outcome.status == "skipped":
-                    skipped[outcome.reason].append(outcome.source)
+                    skipped[outcome.reason].append(outcome.name)
                 elif outcome.status == "planned" and listing:
                     print(f"{printable(outcome.source)} -> {printable(outcome.target or '')}")
                 for note in outcome.notes:
-                    notes[note].append(outcome.source)
+                    notes[note].append(outcome.name)
                 progress.update(bar, advance=1, rate=_rate(totals, time.monotonic() - start))
         except Interrupted as interruption:
             totals.interrupted = interruption
@@ -151,7 +152,7 @@ def _rate(totals: Totals, seconds: float) -> str:
 
 def _list_by_reason(heading: str, paths_by_reason: dict[str, list[str]]) -> None:
     for reason, paths in sorted(paths_by_reason.items()):
-        console.print(f"{heading}: {printable(reason)}: {len(paths)} {'file' if len(paths) == 1 else 'files'}")
+        console.print(f"{heading}: {printable(reason)}: {counted(len(paths), 'file')}")
         for path in sorted(paths)[:_LISTED_PER_REASON]:
             console.print(f"  {printable(path)}")
         if len(paths) > _LISTED_PER_REASON:
