@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -13,6 +13,13 @@ from . import DEFAULT_MAX_PIXELS
 
 MAX_METADATA = 1 << 24
 """Bytes: the limit of the L3 format for all metadata of a file."""
+
+
+PALETTE_EXPANDED = "palette expanded to RGB; --palette index keeps the numbers"
+PALETTE_DROPPED = "palette dropped, the numbers of its entries kept"
+"""What becomes of palettes, as notes of every format."""
+
+_STRIP = 1 << 18
 
 
 class ImageError(ConversionError):
@@ -68,3 +75,13 @@ def admit(width: int, height: int, bytes_per_pixel: int, options: ReadOptions) -
         raise ImageError(f"{width} x {height} pixels exceed the limit of {options.max_pixels} pixels")
     if options.reserve:
         options.reserve(width * height * bytes_per_pixel)
+
+
+def strips(height: int, row_size: int) -> Iterator[slice]:
+    """Yields the rows of an image in strips of about 256 KiB, for what needs further copies of its pixels.
+
+    row_size: bytes in a row
+    """
+    step = max(1, _STRIP // row_size)
+    for top in range(0, height, step):
+        yield slice(top, min(top + step, height))
