@@ -93,8 +93,8 @@ def _check_samples(directory: Directory, layout: Layout, photometric: int) -> li
     name = _NAMES[photometric]
     if extra < 0 or (kinds and len(kinds) != extra):
         raise ImageError(
-            f"damaged TIFF file: {layout.samples} samples a pixel, {len(kinds)} of them extra, "
-            f"do not make {name} colours"
+            f"damaged TIFF file: {name} colours do not go with {layout.samples} as SamplesPerPixel "
+            f"and {len(kinds)} values of ExtraSamples"
         )
     if photometric == _WHITE_IS_ZERO and extra > 1:
         raise ImageError(f"TIFF of {layout.samples} samples a pixel with WhiteIsZero, which is for gray alone")

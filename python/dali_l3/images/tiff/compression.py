@@ -117,15 +117,25 @@ _SMALLEST_TILE = 1024  # pixels, on average
 
 
 def _jpeg_xl(data: memoryview, out: np.ndarray) -> None:
-    """A codestream alone."""
-    if data[:2] != b"\xff\x0a" or _jpeg_xl_bits(data) != 8 * out.itemsize:
+    if _jpeg_xl_bits(_jpeg_xl_codestream(data)) != 8 * out.itemsize:
         raise Damaged
     imagecodecs.jpegxl_decode(data, numthreads=1, out=out)
 
 
-def _jpeg_xl_bits(data: memoryview) -> int:
+def _jpeg_xl_codestream(data: memoryview) -> memoryview:
+    """The start of the codestream, which may be in a box, whole or in pieces. ISO/IEC 18181-2."""
+    position = 0
+    while data[position : position + 2] != b"\xff\x0a":
+        size, kind = struct.unpack_from(">I4s", data, position)
+        if size < 8:
+            raise Damaged
+        position += {b"jxlc": 8, b"jxlp": 12}.get(kind, size)
+    return data[position:]
+
+
+def _jpeg_xl_bits(codestream: memoryview) -> int:
     """Bits of a sample, of images that are neither turned nor animated; 0 for others. ISO/IEC 18181-1, annex D."""
-    bits = int.from_bytes(data[2:34], "little")  # more than the header takes
+    bits = int.from_bytes(codestream[2:34], "little")  # more than the header takes
 
     def take(count: int) -> int:
         nonlocal bits
@@ -209,7 +219,7 @@ _PICTURES = {
     50002: ("JPEG XL", _jpeg_xl),
     52546: ("JPEG XL", _jpeg_xl),
 }
-_REFUSED = {
+REFUSED = {
     6: "old-style JPEG",
     9: "JBIG",
     10: "JBIG",
@@ -285,7 +295,7 @@ def read_compression(directory: Directory, layout: Layout, photometric: int) -> 
         if samples not in {"JPEG": (1, 3), "WebP": (3, 4)}.get(name, (1, 2, 3, 4)):
             raise ImageError(f"TIFF of {samples} samples a pixel in {name} is not supported")
         return Compression(name, picture=picture, notes=notes)
-    raise ImageError(f"TIFF with compression {_REFUSED.get(code, code)} is not supported: save it with Deflate, say")
+    raise ImageError(f"TIFF with compression {REFUSED.get(code, code)} is not supported: save it with Deflate, say")
 
 
 def _reverse_bits(data: memoryview) -> memoryview:
