@@ -23,82 +23,6 @@ from dali_l3.images.stored import ReadOptions
 from image_files import assert_reads_as, exif, png, png_chunk, saved, tiff
 from image_files import samples_of as noise
 
-# ---- TIFF ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("order", "<>")
-@pytest.mark.parametrize("planar", [False, True])
-@pytest.mark.parametrize("bits", [8, 16])
-@pytest.mark.parametrize("channels", [1, 2, 3, 4])
-def test_tiff(channels, bits, planar, order):
-    samples = noise((6, 9, channels), bits)
-    extra = {338: (2,)} if channels in (2, 4) else {}
-    data = tiff(samples, bits, 2 if channels > 2 else 1, order, planar, extra)
-    assert_reads_as(data, samples[..., 0] if channels == 1 else samples)
-
-
-@pytest.mark.parametrize("bits", [1, 2, 4, 8, 16])
-def test_tiff_gray_with_white_as_zero(bits):
-    samples = noise((6, 9, 1), bits)
-    top = (1 << bits) - 1
-    expected = (top - samples[..., 0]) * (255 // top if bits < 8 else 1)
-    assert_reads_as(tiff(samples, bits, photometric=0), expected.astype(samples.dtype))
-
-
-@pytest.mark.parametrize("scale", [1, 257])
-@pytest.mark.parametrize("bits", [4, 8])
-def test_tiff_palette(bits, scale):
-    palette = noise((1 << bits, 3), seed=1)
-    samples = noise((6, 9, 1), bits)
-    colours = tuple(int(value) * scale for value in palette.T.ravel())
-    assert_reads_as(tiff(samples, bits, photometric=3, extra={320: colours}), palette[samples[..., 0]])
-
-
-@pytest.mark.parametrize("compression", ["lzw", "deflate", "packbits", "zstd"])
-@pytest.mark.parametrize("bits", [8, 16])
-def test_tiff_compressed_in_tiles(bits, compression):
-    pixels = noise((70, 90, 3), bits)
-    file = io.BytesIO()
-    tifffile.imwrite(
-        file, pixels, photometric="rgb", compression=compression, tile=(32, 48), predictor=compression != "packbits"
-    )
-    assert_reads_as(file.getvalue(), pixels)
-
-
-@pytest.mark.parametrize(
-    ("mode", "compression"), [("L", "tiff_lzw"), ("RGBA", "tiff_adobe_deflate"), ("1", "group4"), ("RGB", "jpeg")]
-)
-def test_tiff_as_libtiff_decodes_it(mode, compression):
-    image = Image.fromarray(noise((40, 50, 3))).convert(mode)
-    data = saved(image, format="TIFF", compression=compression)
-    decoded = Image.open(io.BytesIO(data))
-    assert_reads_as(data, np.asarray(decoded.convert("L") if mode == "1" else decoded))
-
-
-def test_tiff_orientation_and_premultiplied_alpha_are_reported():
-    samples = noise((6, 9, 4))
-    image = read_image(tiff(samples, photometric=2, extra={274: (6,), 338: (1,)}))
-    np.testing.assert_array_equal(image.pixels, np.rot90(samples, -1))
-    assert image.notes == ("premultiplied alpha kept as stored", "EXIF orientation 6 applied")
-
-
-def test_tiff_colour_profile():
-    file = io.BytesIO()
-    tifffile.imwrite(file, noise((5, 6, 3)), photometric="rgb", iccprofile=b"profile" * 9)
-    assert read_image(file.getvalue()).metadata == {"icc": b"profile" * 9}
-
-
-def test_tiff_with_a_reduced_copy_is_one_image():
-    pixels = noise((32, 32, 3))
-    file = io.BytesIO()
-    with tifffile.TiffWriter(file) as writer:
-        writer.write(pixels, photometric="rgb")
-        writer.write(pixels[::2, ::2], photometric="rgb", subfiletype=1)
-    image = read_image(file.getvalue())
-    np.testing.assert_array_equal(image.pixels, pixels)
-    assert image.notes == ("1 reduced copies or masks left out",)
-
-
 # ---- Orientation -----------------------------------------------------------------------------------------------------
 
 
@@ -198,10 +122,7 @@ REFUSED = {
     "cmyk tiff": (lambda: tiff(noise((4, 5, 4)), photometric=5), "CMYK"),
     "lab tiff": (lambda: tiff(noise((4, 5, 3)), photometric=8), "CIELAB"),
     "gif": (lambda: frames("GIF"), "GIF files are not supported: convert to PNG or TIFF first"),
-    "multi-page tiff": (lambda: tiff(noise((4, 5, 1)), pages=3), r"multi-page TIFF \(3 pages\)"),
     "thumbnail first": (lambda: tiff(noise((4, 5, 1)), extra={254: (1,)}), "camera's raw"),
-    "volume": (lambda: tiff_of(noise((16, 16, 16)), volumetric=True, tile=(16, 16, 16)), "volumetric"),
-    "float tiff": (lambda: tiff_of(np.zeros((4, 5), np.float32)), "float32"),
     "signed tiff": (lambda: tiff_of(np.zeros((4, 5), np.int16)), "int16"),
     "32-bit tiff": (lambda: tiff_of(np.zeros((4, 5), np.uint32)), "32 bits"),
     "5-channel tiff": (lambda: tiff(noise((4, 5, 5)), photometric=1, extra={338: (0,) * 4}), "5 channels"),
@@ -371,21 +292,6 @@ def test_pixel_limit_holds_before_anything_is_allocated(name):
         assert tracemalloc.get_traced_memory()[1] < 5_000_000
     finally:
         tracemalloc.stop()
-
-
-@pytest.mark.parametrize("tiled", [False, True])
-def test_jpeg_within_tiff_may_not_be_larger_than_its_part(tiled):
-    file = io.BytesIO()
-    tile = (16, 32) if tiled else None
-    tifffile.imwrite(file, noise((40, 60, 3)), photometric="rgb", compression="jpeg", tile=tile, rowsperstrip=16)
-    data = file.getvalue()
-    assert read_image(data).pixels.shape == (40, 60, 3)
-    height, width = struct.pack(">H", 16), struct.pack(">H", 32 if tiled else 60)
-    frame = data.index(b"\xff\xc0")
-    assert data[frame + 5 : frame + 9] == height + width
-    bomb = data[: frame + 5] + struct.pack(">HH", 9000, 9001) + data[frame + 9 :]
-    with pytest.raises(ImageError, match="JPEG data of 9001 x 9000 pixels in a smaller strip or tile"):
-        read_image(bomb)
 
 
 def test_pixel_limit_is_inclusive():

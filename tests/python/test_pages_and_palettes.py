@@ -7,12 +7,14 @@ import os
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import dali_l3
+from bmp_files import bmp
 from dali_l3.conversion.converting import convert_image
 from dali_l3.images.palettes import has_coloured_palette
 from dali_l3.images.stored import ReadOptions
-from image_files import bmp, noise, png, png_chunk, tiff, tiff_stack
+from image_files import noise, png, png_chunk, saved, tiff, tiff_stack
 
 
 def write(folder, contents):
@@ -88,14 +90,14 @@ COLOURS = noise((256, 3))
 GRAYS = np.repeat(noise((256, 1), seed=1), 3, axis=1)
 PALETTES = {
     "png": png(LABELS[:, :, None], 8, 3, png_chunk(b"PLTE", COLOURS.tobytes())),
-    "bmp": bmp(LABELS, 8, COLOURS),
+    "bmp": bmp(LABELS, 8, palette=COLOURS),
     "tiff": tiff(LABELS[:, :, None], photometric=3, extra={320: tuple((COLOURS.T.astype(int) * 257).ravel().tolist())}),
 }
 OTHERS = {
     "rgb.png": png(noise((2, 3, 3)), 8, 2),
     "gray.png": png(noise((2, 3, 1)), 8, 0),
-    "rgb.bmp": bmp(noise((2, 3, 3)), 24),
-    "gray.bmp": bmp(LABELS, 8, GRAYS),
+    "rgb.bmp": saved(Image.fromarray(noise((2, 3, 3))), format="BMP"),
+    "gray.bmp": bmp(LABELS, 8, palette=GRAYS),
     "gray.tiff": tiff(noise((2, 3, 1))),
     "rgb.ppm": b"P6 1 2 255\n" + bytes(6),
 }

@@ -881,7 +881,10 @@ def test_damaged_jpeg_data_is_refused(tile):
 @pytest.mark.parametrize(("marker", "kind"), [(0xC3, "lossless JPEG"), (0xC9, "arithmetic-coded JPEG")])
 def test_other_kinds_of_jpeg_are_refused_by_name(marker, kind):
     data = jpeg(PHOTO).replace(b"\xff\xc0", b"\xff" + bytes([marker]), 1)
-    assert reason(in_strip(data, 56, 40)) == f"{kind} is not supported (strip 1 of 1 of a TIFF file)"
+    assert (
+        reason(in_strip(data, 56, 40))
+        == f"{kind} is not supported: convert to PNG or TIFF first (strip 1 of 1 of a TIFF file)"
+    )
 
 
 def test_the_size_of_jpeg_data_is_that_of_its_strip():
@@ -1139,7 +1142,7 @@ NOTED = {
     "transfer functions, white point or primaries left out": {318: (RATIONAL, (1, 3, 1, 3)), 301: short(*range(256))},
     "image description left out": {270: (ASCII, b"words\0")},
     "private tags left out": {65000: short(1), 65001: short(2)},
-    "damaged ICC profile left out": {34675: (UNDEFINED, b"icc", 1 << 30)},
+    "ICC profile of 1073741824 bytes left out: it exceeds the format's limit": {34675: (UNDEFINED, b"icc", 1 << 30)},
     "damaged XMP left out": {700: (77, b"xmp", 3)},
     "damaged EXIF data left out": {34665: (LONG, (1 << 30,))},
 }
@@ -1167,31 +1170,3 @@ def test_metadata_beyond_the_limit_is_left_out(monkeypatch):
 @pytest.mark.parametrize("value", [0, 9, 65535])
 def test_impossible_orientations_count_as_upright(value):
     assert_reads_as(tiff(GRAY, tags={274: short(value)}), GRAY[..., 0])
-
-
-# ---- Memory ----------------------------------------------------------------------------------------------------------
-
-SIDE = 4096
-LARGE = {
-    "uncompressed": {},
-    "uncompressed, other byte order": {"bits": 16, "order": ">"},
-    "Deflate": {"compression": DEFLATE},
-    "Deflate, differences, other byte order": {"compression": DEFLATE, "bits": 16, "order": ">", "predictor": 2},
-    "tiles": {"compression": DEFLATE, "tile": (512, 512)},
-    "planes": {"compression": DEFLATE, "planar": True, "rows_per_strip": 64},
-    "bilevel": {"bits": 1, "photometric": WHITE},
-    "palette": {"photometric": PALETTE, "palette": COLOURS * 257, "rows_per_strip": 64},
-}
-
-
-@pytest.mark.parametrize("case", LARGE)
-def test_memory_beyond_the_file_is_that_of_the_pixels(case):
-    """And of a strip or tile where it is not decoded in place, and of temporary rows."""
-    options = dict(LARGE[case])
-    width, height = 4 * SIDE // options.get("bits", 8), SIDE
-    channels = 1 if case in ("bilevel", "palette") else 3
-    if channels == 1:
-        width = SIDE
-    options.setdefault("photometric", RGB)
-    order = options.pop("order", "<")
-    blank = np.broadcast_to(np.uint8(0), (height, width, channels))

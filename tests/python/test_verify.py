@@ -10,6 +10,7 @@ import shutil
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import dali_l3
 from dali_l3 import files
@@ -19,7 +20,7 @@ from dali_l3.conversion.verifying import plan_verification, verify_file
 from dali_l3.images.stored import ReadOptions
 from dali_l3.jobs.outcomes import Task
 from dali_l3.jobs.planning import PlanError
-from image_files import bmp, noise, png, tiff_stack
+from image_files import noise, png, saved, tiff_stack
 from processes import start
 
 
@@ -41,7 +42,7 @@ PNG = png(noise((5, 6, 3)), 8, 2)
 SOUND = {
     "a.l3": l3(),
     "a.png": PNG,
-    "a.bmp": bmp(noise((5, 6, 3)), 24),
+    "a.bmp": saved(Image.fromarray(noise((5, 6, 3))), format="BMP"),
     "a.tif": tiff_stack(3),
     "a.ppm": b"P6 1 2 255\n" + bytes(6),
     "a.npy": npy(noise((5, 6))),
@@ -57,7 +58,7 @@ DAMAGED = {  # and what the reason says of it
     "empty.jpg": (b"", "empty file"),
 }
 NOT_PROVEN = {
-    "float.npy": (npy(np.zeros((5, 6), np.float32)), "cannot be converted: NPY of dtype float32"),
+    "float.npy": (npy(np.zeros((5, 6), np.float32)), "cannot be converted: NPY of float32 samples"),
     "a.gif": (b"GIF89a" + bytes(20), "GIF files are not supported"),
     "notes.txt": (b"text", "not an image"),
 }
@@ -130,7 +131,7 @@ def test_what_is_no_image_fails_if_it_was_asked_for_by_name(run, tmp_path):
     code, _, err = run("verify", tmp_path / "notes.txt", tmp_path / "a.gif", "--quarantine", tmp_path / "bad")
     assert code == 1
     assert f"failed: {tmp_path}/notes.txt: not an image\n" in err
-    assert f"failed: {tmp_path}/a.gif: GIF files are not supported\n" in err
+    assert f"failed: {tmp_path}/a.gif: GIF files are not supported: convert to PNG or TIFF first\n" in err
     assert snapshot(tmp_path).keys() == {"notes.txt", "a.gif"}
 
 
@@ -165,12 +166,12 @@ def test_quarantines_that_make_no_sense(run, tmp_path, monkeypatch, quarantine, 
 
 def test_without_the_packages_that_read_images_l3_files_are_verified(tmp_path):
     write(tmp_path / "src", {"a.l3": l3(), "a.png": PNG})
-    write(tmp_path / "path", {"tifffile.py": b"raise ModuleNotFoundError('no tifffile', name='tifffile')"})
+    write(tmp_path / "path", {"imagecodecs.py": b"raise ModuleNotFoundError('no imagecodecs', name='imagecodecs')"})
     path = os.pathsep.join([str(tmp_path / "path"), os.environ.get("PYTHONPATH", "")])
     process = start("verify", tmp_path / "src", "--workers", 1, env={**os.environ, "PYTHONPATH": path})
     _, err = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert "skipped: tifffile is not installed, try: pip install 'dali-l3[convert]': 1 file\n" in err
+    assert "skipped: imagecodecs is not installed, try: pip install 'dali-l3[convert]': 1 file\n" in err
     assert "1 verified, 1 skipped, 0 failed" in err
 
 

@@ -13,7 +13,7 @@ import numpy as np
 RLE, GROUP_3, GROUP_4 = 2, 3, 4
 """Values of Compression."""
 
-_TWO_DIMENSIONAL, _UNCOMPRESSED_MODE = 1, 2  # bits of T4Options; T6Options has the second
+_TWO_DIMENSIONAL, UNCOMPRESSED_MODE = 1, 2  # bits of T4Options; T6Options has the second
 
 
 class DamagedCodes(ValueError):
@@ -80,8 +80,6 @@ def decode(data: bytes, width: int, rows: int, compression: int, options: int = 
     Raises DamagedCodes where rows are missing, codes make no sense or do not fill their row, or more follows than the
     codes that end a strip.
     """
-    if options & _UNCOMPRESSED_MODE and compression != RLE:
-        raise DamagedCodes  # never seen in practice
     codes = _Codes(data, width)
     reference: list[int] = []
     packed = []

@@ -282,6 +282,8 @@ def read_compression(directory: Directory, layout: Layout, photometric: int) -> 
         if (samples, bits) != (1, 1):
             raise ImageError(f"damaged TIFF file: {_CCITT[code]} is for bilevel images alone")
         options = directory.integer(T6_OPTIONS if code == ccitt.GROUP_4 else T4_OPTIONS)
+        if options & ccitt.UNCOMPRESSED_MODE and code != ccitt.RLE:
+            raise ImageError("TIFF with CCITT codes in uncompressed mode is not supported")
 
         def fill(data: memoryview, out: np.ndarray, rows: int) -> None:
             out[:] = np.frombuffer(ccitt.decode(reverse(data), layout.segment_width, rows, code, options), np.uint8)
