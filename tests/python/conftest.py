@@ -1,5 +1,6 @@
 """Fixtures that several test files share."""
 
+import gc
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from dali_l3 import _plugin, cli
+from waiting import HANGS
 
 # How long examples take is the machine's affair.
 hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -16,6 +18,12 @@ hypothesis.settings.load_profile("untimed")
 
 # A shell that runs the tests in the background ignores Ctrl-C, which the programs that they start would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish():
+    """Spares the collector all that was imported, which would take most of the time of tests that collect garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 def smooth_image(shape, dtype, seed=0):
@@ -35,7 +43,7 @@ def run_python(tmp_path):
 
     def run(program, env=None):
         result = subprocess.run(
-            [sys.executable, "-c", program], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120
+            [sys.executable, "-c", program], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=HANGS
         )
         assert result.returncode == 0, result.stderr
         return result.stdout.strip()
