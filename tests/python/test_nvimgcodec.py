@@ -93,19 +93,6 @@ def test_peek_image_shape(image_type):
         np.testing.assert_array_equal(shape, expected)
 
 
-def test_dynamic_mode(run_python):
-    printed = run_python("""
-import numpy as np
-import dali_l3
-import nvidia.dali.experimental.dynamic as ndd
-pixels = np.arange(70 * 80 * 3, dtype=np.uint16).astype(np.uint8).reshape(70, 80, 3)
-encoded = ndd.as_tensor(np.frombuffer(dali_l3.encode(pixels), np.uint8), device="cpu")
-decoded = np.asarray(ndd.decoders.image(encoded, device="cpu"))
-print((decoded == pixels).all())
-""")
-    assert printed == "True"
-
-
 @pytest.mark.parametrize(
     ("break_file", "reason"),
     [
