@@ -12,9 +12,12 @@ import pytest
 from dali_l3 import _plugin, cli
 from waiting import HANGS
 
-# How long examples take is the machine's affair.
-hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.load_profile("untimed")
+# How long examples take is the machine's affair. They are the same in every run: what fails does so until it is mended.
+# `pytest --hypothesis-profile exploring` draws others.
+untimed = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("exploring", untimed)
+hypothesis.settings.register_profile("steady", untimed, derandomize=True)
+hypothesis.settings.load_profile("steady")
 
 # A shell that runs the tests in the background ignores Ctrl-C, which the programs that they start would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
