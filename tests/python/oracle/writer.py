@@ -520,8 +520,8 @@ def prototype_patch(plane: np.ndarray, rng: np.random.Generator | None = None) -
             n = int(rng.integers(n, 9))
             base = (base - int(rng.integers(2**n - length))) % 256
         bits = n | base << 4
-        for x, residual in enumerate(row):
-            bits |= int((residual - base) % 256) << (12 + n * x)
+        for x, value in enumerate(((row - base) % 256).tolist()):
+            bits |= value << (12 + n * x)
         patch += bits.to_bytes(8 * n + 2, "little")
     return patch
 
