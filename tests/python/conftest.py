@@ -1,6 +1,7 @@
 """Fixtures that several test files share."""
 
 import gc
+import os
 import signal
 import subprocess
 import sys
@@ -70,6 +71,12 @@ def run(monkeypatch, capsys):
         return code, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture
+def one_cpu(monkeypatch):
+    """Has this process believe that there is one CPU, so that it starts one worker: starting is most of small jobs."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
 
 
 @pytest.fixture(scope="session")

@@ -30,6 +30,8 @@ from image_files import noise, write_png
 from processes import start
 from waiting import HANGS
 
+pytestmark = pytest.mark.usefixtures("one_cpu")
+
 RECORD = "dali_l3_mix.json"
 
 
@@ -170,12 +172,6 @@ def test_mixes_that_make_no_sense(text, message):
 # ---- Runs ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def convert(run):
-    """`dali-l3 convert` with one worker, unless told otherwise: each takes longer to start than all the work here."""
-    return lambda *arguments: run("convert", "--workers", 1, *arguments)
-
-
 def write_tree(source):
     """Ten cats and five dogs of odd widths, RGB; an empty folder; a file that is no image."""
     for number in range(10):
@@ -237,9 +233,9 @@ def assert_one_file_for_each_image(source, target):
     assert files == expected
 
 
-def test_a_tree_becomes_a_mix_and_a_record_of_it(convert, tree, tmp_path):
+def test_a_tree_becomes_a_mix_and_a_record_of_it(run, tree, tmp_path):
     target = tmp_path / "dst"
-    code, out, err = convert(tree, target, "--mix", "l3-fast:6,bmp:4", "--workers", 2)
+    code, out, err = run("convert", tree, target, "--mix", "l3-fast:6,bmp:4", "--workers", 2)
     assert (code, out) == (0, "")
     assert "15 converted, 1 skipped, 0 failed" in err
     assert suffixes(target / "cats") == {".l3": 6, ".bmp": 4}
@@ -260,71 +256,71 @@ def test_a_tree_becomes_a_mix_and_a_record_of_it(convert, tree, tmp_path):
     assert_one_file_for_each_image(tree, target)
 
 
-def test_the_seed_decides_and_one_format_will_do(convert, tree, tmp_path):
+def test_the_seed_decides_and_one_format_will_do(run, tree, tmp_path):
     def planned(*options):
-        code, out, _ = convert(tree, tmp_path / "dst", *options, "--dry-run")
+        code, out, _ = run("convert", tree, tmp_path / "dst", *options, "--dry-run")
         assert code == 0
         return {line.split(" -> ")[1] for line in out.splitlines()}
 
     drawn = planned("--mix", "l3-raw:1,png:1")
     assert drawn == planned("--mix", "png:1,l3-raw:1", "--seed", 0) != planned("--mix", "png:1,l3-raw:1", "--seed", 1)
     assert Counter(os.path.splitext(path)[1] for path in planned("--mix", "bmp:1")) == {".bmp": 15}
-    assert convert(tree, tmp_path / "dst", "--mix", "l3-raw:1,png:1")[0] == 0
+    assert run("convert", tree, tmp_path / "dst", "--mix", "l3-raw:1,png:1")[0] == 0
     assert set(map(str, states(tmp_path / "dst"))) == drawn
     l3 = next((tmp_path / "dst").rglob("*.l3")).read_bytes()
     assert dali_l3.peek(l3).profile == "raw"
 
 
-def test_effort_applies_to_l3(convert, tmp_path):
+def test_effort_applies_to_l3(run, tmp_path):
     pixels = smooth_image((200, 300, 3), np.uint8)
     write_png(tmp_path / "src" / "a.png", pixels)
     sizes = set()
     for effort in (1, 3):
-        convert(tmp_path / "src", tmp_path / str(effort), "--mix", "l3-fast:1", "--effort", effort)
+        run("convert", tmp_path / "src", tmp_path / str(effort), "--mix", "l3-fast:1", "--effort", effort)
         data = (tmp_path / str(effort) / "a.l3").read_bytes()
         assert data == dali_l3.encode(pixels, effort=effort)
         sizes.add(len(data))
     assert len(sizes) == 2
 
 
-def test_running_again_keeps_everything(convert, tree, tmp_path):
+def test_running_again_keeps_everything(run, tree, tmp_path):
     target = tmp_path / "dst"
-    command = (tree, target, "--mix", "l3-fast:1,bmp:1,jpeg@90:1")
-    convert(*command)
+    command = ("convert", tree, target, "--mix", "l3-fast:1,bmp:1,jpeg@90:1")
+    run(*command)
     before, record = states(target), (target / RECORD).read_bytes()
-    code, _, err = convert(*command)
+    code, _, err = run(*command)
     assert code == 0
     assert "15 kept" in err
     assert states(target) == before
     assert (target / RECORD).read_bytes() == record
-    code, _, err = convert(*command, "--overwrite")
+    code, _, err = run(*command, "--overwrite")
     assert "15 converted" in err
     assert states(target).keys() == before.keys()
     assert not set(states(target).values()) & set(before.values())
     assert (target / RECORD).read_bytes() == record
 
 
-def test_a_lost_or_outdated_file_is_written_again_in_its_format(convert, tree, tmp_path):
+def test_a_lost_or_outdated_file_is_written_again_in_its_format(run, tree, tmp_path):
     target = tmp_path / "dst"
-    command = (tree, target, "--mix", "png:1,bmp:1,webp:1")
-    convert(*command)
+    command = ("convert", tree, target, "--mix", "png:1,bmp:1,webp:1")
+    run(*command)
     before = states(target)
     next(target.rglob("*.bmp")).unlink()
     outdated = next(target.rglob("*.webp"))
     os.utime(outdated, (1, 1))
-    assert "2 converted, 13 kept" in convert(*command)[2]
+    assert "2 converted, 13 kept" in run(*command)[2]
     assert states(target).keys() == before.keys()
     assert_one_file_for_each_image(tree, target)
 
 
-def test_images_that_come_later_join_the_mix(convert, tree, tmp_path):
+def test_images_that_come_later_join_the_mix(run, tree, tmp_path):
     target = tmp_path / "dst"
-    command = (tree, target, "--mix", "l3-fast:1,bmp:1")
-    convert(*command)
+    command = ("convert", tree, target, "--mix", "l3-fast:1,bmp:1")
+    run(*command)
     before = states(target)
     for number in range(10, 15):
         write_png(tree / "cats" / f"{number}.png", noise((20, 31, 3), seed=number))
-    assert "5 converted, 15 kept" in convert(*command)[2]
+    assert "5 converted, 15 kept" in run(*command)[2]
     after = states(target)
     assert {path: after[path] for path in before} == before
     assert sorted(suffixes(target / "cats").values()) == [7, 8]
@@ -332,17 +328,17 @@ def test_images_that_come_later_join_the_mix(convert, tree, tmp_path):
     assert_one_file_for_each_image(tree, target)
 
 
-def test_images_that_leave_are_still_on_record_and_have_their_file(convert, tree, tmp_path):
+def test_images_that_leave_are_still_on_record_and_have_their_file(run, tree, tmp_path):
     target = tmp_path / "dst"
-    command = (tree, target, "--mix", "l3-fast:1,bmp:1")
-    convert(*command)
+    command = ("convert", tree, target, "--mix", "l3-fast:1,bmp:1")
+    run(*command)
     record = read_record(target)
     data = (tree / "cats" / "3.png").read_bytes()
     (tree / "cats" / "3.png").unlink()
-    convert(*command)
+    run(*command)
     assert read_record(target) == record
     (tree / "cats" / "3.png").write_bytes(data)
-    convert(*command)
+    run(*command)
     assert_one_file_for_each_image(tree, target)
 
 
@@ -359,16 +355,16 @@ for number, outcome in enumerate(recorded(outcomes, record, sys.argv[1], sys.arg
 """
 
 
-def test_a_killed_run_is_continued_as_it_was_drawn(convert, tree, tmp_path):
+def test_a_killed_run_is_continued_as_it_was_drawn(run, tree, tmp_path):
     target, mix = tmp_path / "dst", "l3-fast:1,bmp:1,jpeg@90:1"
-    command = (tree, target, "--mix", mix)
-    convert(tree, tmp_path / "whole", "--mix", mix)
+    command = ("convert", tree, target, "--mix", mix)
+    run("convert", tree, tmp_path / "whole", "--mix", mix)
     assert subprocess.run([sys.executable, "-c", KILLED, tree, target, mix]).returncode == -9
     before = states(target)
     assert len(before) == 9
     measured = [path for path in before if path.suffix == ".jpg"]
     assert measured, "some of the files are lossy"
-    code, _, err = convert(*command)
+    code, _, err = run(*command)
     assert code == 0
     # What lossy files had lost was not on record yet, so that they are made again.
     assert f"{6 + len(measured)} converted, {9 - len(measured)} kept" in err
@@ -378,14 +374,14 @@ def test_a_killed_run_is_continued_as_it_was_drawn(convert, tree, tmp_path):
     assert_one_file_for_each_image(tree, target)
 
 
-def test_images_that_come_after_a_kill_leave_the_draw_alone(convert, tree, tmp_path):
+def test_images_that_come_after_a_kill_leave_the_draw_alone(run, tree, tmp_path):
     target, mix = tmp_path / "dst", "l3-fast:1,bmp:1,png:1"
     subprocess.run([sys.executable, "-c", KILLED, tree, target, mix])
     drawn = {path: image["drawn"] for path, image in read_record(target)["images"].items()}
     assert len(drawn) == 15
     for number in range(10, 30):
         write_png(tree / "cats" / f"{number}.png", noise((20, 31, 3), seed=number))
-    assert convert(tree, target, "--mix", mix)[0] == 0
+    assert run("convert", tree, target, "--mix", mix)[0] == 0
     images = read_record(target)["images"]
     assert {path: images[path]["drawn"] for path in drawn} == drawn
     assert_one_file_for_each_image(tree, target)
@@ -404,23 +400,23 @@ def test_a_run_that_is_abandoned_records_what_it_did(tree, tmp_path):
     assert [outcome.status for outcome in again.outcomes].count("kept") == 3
 
 
-def test_a_dry_run_shows_counts_and_writes_nothing(convert, tree, tmp_path):
-    code, out, err = convert(tree, tmp_path / "dst", "--mix", "l3-fast:2,bmp:1", "--dry-run")
+def test_a_dry_run_shows_counts_and_writes_nothing(run, tree, tmp_path):
+    code, out, err = run("convert", tree, tmp_path / "dst", "--mix", "l3-fast:2,bmp:1", "--dry-run")
     assert code == 0
     assert Counter(os.path.splitext(line)[1] for line in out.splitlines()) == {".l3": 10, ".bmp": 5}
     assert "15 planned, 1 skipped" in err
     assert "l3-fast: 10 drawn\nbmp: 5 drawn\n" in err
     assert not (tmp_path / "dst").exists()
-    convert(tree, tmp_path / "dst", "--mix", "l3-fast:2,bmp:1")
+    run("convert", tree, tmp_path / "dst", "--mix", "l3-fast:2,bmp:1")
     assert {line.split(" -> ")[1] for line in out.splitlines()} == set(map(str, states(tmp_path / "dst")))
 
 
-def test_what_does_not_fit_is_counted_reported_and_kept(convert, tree, tmp_path):
+def test_what_does_not_fit_is_counted_reported_and_kept(run, tree, tmp_path):
     target = tmp_path / "dst"
     write_png(tree / "cats" / "deep.png", noise((9, 7), np.uint16))
     write_png(tree / "dogs" / "clear.png", noise((9, 7, 4)))
-    command = (tree, target, "--mix", "bmp:1", "--report", tmp_path / "report")
-    code, _, err = convert(*command)
+    command = ("convert", tree, target, "--mix", "bmp:1", "--report", tmp_path / "report")
+    code, _, err = run(*command)
     assert code == 0
     assert f"note: not representable in bmp (16-bit samples): kept as l3-fast: 1 file\n  {tree}/cats/deep.png" in err
     assert "not representable in bmp (RGBA pixels)" in err
@@ -434,25 +430,25 @@ def test_what_does_not_fit_is_counted_reported_and_kept(convert, tree, tmp_path)
     targets = {os.path.relpath(line["source"], tree): (line["target"], line["format"]) for line in report}
     assert targets["cats/deep.png"] == (str(target / "cats" / "deep.l3"), "l3-fast")
     assert targets["cats/0.png"] == (str(target / "cats" / "0.bmp"), "bmp")
-    assert "17 kept" in convert(*command)[2]
+    assert "17 kept" in run(*command)[2]
     assert_one_file_for_each_image(tree, target)
     assert read_record(target) == record
 
 
-def test_a_source_that_its_format_cannot_hold_any_more_has_one_file_all_the_same(convert, tree, tmp_path):
+def test_a_source_that_its_format_cannot_hold_any_more_has_one_file_all_the_same(run, tree, tmp_path):
     target = tmp_path / "dst"
-    command = (tree, target, "--mix", "bmp:1")
-    convert(*command)
+    command = ("convert", tree, target, "--mix", "bmp:1")
+    run(*command)
     write_png(tree / "cats" / "3.png", noise((9, 7), np.uint16))
     os.utime(tree / "cats" / "3.png", (1000, 1000))
-    assert "1 converted, 14 kept" in convert(*command)[2]
+    assert "1 converted, 14 kept" in run(*command)[2]
     assert_one_file_for_each_image(tree, target)
-    assert "15 kept" in convert(*command)[2]
+    assert "15 kept" in run(*command)[2]
 
 
-def test_psnr_is_reported_and_recorded(convert, tree, tmp_path):
+def test_psnr_is_reported_and_recorded(run, tree, tmp_path):
     target = tmp_path / "dst"
-    _, _, err = convert(tree, target, "--mix", "jpeg@50:2,webp@90:1", "--report", tmp_path / "report")
+    _, _, err = run("convert", tree, target, "--mix", "jpeg@50:2,webp@90:1", "--report", tmp_path / "report")
     record = read_record(target)
     report = [json.loads(line) for line in (tmp_path / "report").read_text().splitlines()]
     for name, count in (("jpeg@50", 10), ("webp@90", 5)):
@@ -463,28 +459,28 @@ def test_psnr_is_reported_and_recorded(convert, tree, tmp_path):
         assert f"PSNR {totals['psnr_mean']:.2f} dB on average, {min(psnr):.2f} dB at worst" in err
 
 
-def test_a_bad_image_costs_itself_alone(convert, tree, tmp_path):
+def test_a_bad_image_costs_itself_alone(run, tree, tmp_path):
     (tree / "cats" / "5.png").write_bytes((tree / "cats" / "5.png").read_bytes()[:100])
-    code, _, err = convert(tree, tmp_path / "dst", "--mix", "l3-fast:1,bmp:1")
+    code, _, err = run("convert", tree, tmp_path / "dst", "--mix", "l3-fast:1,bmp:1")
     assert code == 1
     assert "14 converted, 1 skipped, 1 failed" in err
     record = read_record(tmp_path / "dst")
     assert record["images"]["cats/5.png"].keys() == {"drawn"}
     assert sum(total["files"] for total in record["formats"].values()) == 14
     write_png(tree / "cats" / "5.png", noise((20, 31, 3), seed=5))
-    assert convert(tree, tmp_path / "dst", "--mix", "l3-fast:1,bmp:1")[0] == 0
+    assert run("convert", tree, tmp_path / "dst", "--mix", "l3-fast:1,bmp:1")[0] == 0
     assert_one_file_for_each_image(tree, tmp_path / "dst")
 
 
-def test_images_that_differ_in_their_suffixes_alone_stop_everything(convert, tree, tmp_path):
+def test_images_that_differ_in_their_suffixes_alone_stop_everything(run, tree, tmp_path):
     """Whatever was drawn for them: both might end as l3-fast."""
     Image.new("RGB", (4, 4)).save(tree / "cats" / "0.jpg")
     for seed in range(4):
-        code, _, err = convert(tree, tmp_path / "dst", "--mix", "bmp:1,l3-raw:1", "--seed", seed)
+        code, _, err = run("convert", tree, tmp_path / "dst", "--mix", "bmp:1,l3-raw:1", "--seed", seed)
         assert code == 2
         assert "several sources would become one file" in err
     assert not (tmp_path / "dst").exists()
-    assert convert(tree, tmp_path / "dst", "--mix", "bmp:1", "--keep-suffix")[0] == 0
+    assert run("convert", tree, tmp_path / "dst", "--mix", "bmp:1", "--keep-suffix")[0] == 0
     assert {"0.png.bmp", "0.jpg.bmp"} <= {path.name for path in (tmp_path / "dst" / "cats").iterdir()}
 
 
@@ -505,12 +501,12 @@ def test_images_that_differ_in_their_suffixes_alone_stop_everything(convert, tre
         (("src", "mixed"), f"mixed: holds a mix ({RECORD})"),
     ],
 )
-def test_requests_that_make_no_sense(convert, mixed, monkeypatch, arguments, message):
+def test_requests_that_make_no_sense(run, mixed, monkeypatch, arguments, message):
     monkeypatch.chdir(mixed)
     (mixed / "full" / "cats").mkdir(parents=True)
     (mixed / "full" / "cats" / "0.l3").touch()
     before = states(mixed)
-    code, _, err = convert(*arguments)
+    code, _, err = run("convert", *arguments)
     assert code == 2
     assert message in err
     assert states(mixed) == before
@@ -532,20 +528,20 @@ def test_requests_that_make_no_sense(convert, mixed, monkeypatch, arguments, mes
         (lambda text: text.replace('"drawn"', '"painted"'), "not the record of a mix"),
     ],
 )
-def test_a_damaged_record_stops_everything(convert, mixed, change, message):
+def test_a_damaged_record_stops_everything(run, mixed, change, message):
     source, target = mixed / "src", mixed / "mixed"
     (target / RECORD).write_text(change((target / RECORD).read_text()), encoding="latin-1")
     before = states(target)
     write_png(source / "cats" / "new.png", noise((9, 7, 3)))
-    code, _, err = convert(source, target, "--mix", "bmp:1")
+    code, _, err = run("convert", source, target, "--mix", "bmp:1")
     assert code == 2
     assert message in err
     assert states(target) == before
 
 
-def test_a_copy_whose_record_is_sound_is_continued(convert, mixed):
+def test_a_copy_whose_record_is_sound_is_continued(run, mixed):
     """As those in the tests above would be, but for what is wrong with them."""
-    assert "15 kept" in convert(mixed / "src", mixed / "mixed", "--mix", "bmp:1")[2]
+    assert "15 kept" in run("convert", mixed / "src", mixed / "mixed", "--mix", "bmp:1")[2]
 
 
 def test_a_record_that_cannot_be_written_leaves_the_old_one(tree, tmp_path, monkeypatch):
@@ -571,7 +567,7 @@ def test_a_record_that_cannot_be_written_leaves_the_old_one(tree, tmp_path, monk
 
 
 @pytest.mark.usefixtures("plugin")
-def test_dali_reads_the_mix_and_nothing_else(convert, tree, tmp_path):
+def test_dali_reads_the_mix_and_nothing_else(run, tree, tmp_path):
     """All formats in one batch, gray and odd widths too; a batch is what fn.readers.file finds in the folder."""
     from nvidia.dali import fn, pipeline_def, types
 
@@ -579,7 +575,7 @@ def test_dali_reads_the_mix_and_nothing_else(convert, tree, tmp_path):
         write_png(tree / "gray" / f"{number}.png", noise((8, 1 + number), seed=number))
     target = tmp_path / "dst"
     mix = "l3-fast:1,l3-raw:1,l3-paper:1,bmp:3,png:1,tiff:1,webp:1"
-    assert convert(tree, target, "--mix", mix)[0] == 0
+    assert run("convert", tree, target, "--mix", mix)[0] == 0
     assert len(suffixes(target / "gray")) >= 4
     sources = [path.relative_to(tree) for path in tree.rglob("*.png")]
     filters = ["*.l3", "*.bmp", "*.png", "*.tiff", "*.webp", "*.jpg"]
