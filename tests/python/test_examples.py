@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from waiting import HANGS
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 BENCHMARKS = ROOT / "benchmarks"
@@ -21,7 +23,7 @@ pytest.importorskip("matplotlib", reason="the demo and the benchmarks draw chart
 def run(script, *arguments, expect=0):
     """Runs a script in a fresh interpreter; returns what it printed."""
     command = [sys.executable, str(script), *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=HANGS)
     assert result.returncode == expect, result.stdout + result.stderr
     return result.stdout + result.stderr
 
