@@ -6,11 +6,16 @@ import signal
 import subprocess
 import sys
 
+# Else OpenBLAS, for numpy, keeps another CPU busy while a process imports it; many of the processes here do no more.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 import hypothesis
 import numpy as np
 import pytest
 
 from dali_l3 import _plugin, cli
+from dali_l3.jobs import running, workers
+from dali_l3.profiling import encoding
 from waiting import HANGS
 
 # How long examples take is the machine's affair. They are the same in every run: what fails does so until it is mended.
@@ -74,8 +79,23 @@ def run(monkeypatch, capsys):
 
 
 @pytest.fixture
-def one_cpu(monkeypatch):
-    """Has this process believe that there is one CPU, so that it starts one worker: starting is most of small jobs."""
+def one_process(monkeypatch):
+    """Has tasks done here, unless they are for several workers: to start one takes longer than small tasks.
+
+    And has this process believe that there is one CPU, so that there are several only where a test asks for them.
+    """
+
+    def run_tasks(function, tasks, count=None, initializer=None, stopped=lambda: False, *limits):
+        if count is not None and count > 1:
+            yield from workers.run_tasks(function, tasks, count, initializer, stopped, *limits)
+            return
+        for task in tasks:
+            if stopped():
+                return
+            yield function(task)
+
+    for module in (running, encoding):
+        monkeypatch.setattr(module, "run_tasks", run_tasks, raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
 
 

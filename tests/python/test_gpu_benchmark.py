@@ -32,7 +32,7 @@ elif part == "decode":
         print("gpu_decode: 3 bytes differ from the CPU's", file=sys.stderr)
         sys.exit(1)
 elif part == "published":
-    time.sleep(1e6)
+    time.sleep(60)
 """
 
 

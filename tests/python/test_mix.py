@@ -30,7 +30,7 @@ from image_files import noise, write_png
 from processes import start
 from waiting import HANGS
 
-pytestmark = pytest.mark.usefixtures("one_cpu")
+pytestmark = pytest.mark.usefixtures("one_process")
 
 RECORD = "dali_l3_mix.json"
 

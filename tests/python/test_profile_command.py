@@ -22,7 +22,7 @@ from dali_l3.profiling.diagnosis import limiting_stage
 from image_files import noise, write_png
 from waiting import HANGS, wait_until
 
-pytestmark = pytest.mark.usefixtures("plugin", "one_cpu")
+pytestmark = pytest.mark.usefixtures("plugin", "one_process")
 
 QUICK = ("--batch-size", 4, "--threads", 2, "--quick", "--cache-size", "100KB")
 

@@ -8,7 +8,7 @@ from PIL import Image
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
 from conftest import smooth_image
-from dali_l3.profiling import encoding, quality
+from dali_l3.profiling import quality
 from dali_l3.profiling.encoding import encode_sample
 from dali_l3.profiling.measuring import Setting
 from dali_l3.profiling.quality import ssim, sweep
@@ -20,10 +20,9 @@ SETTING = Setting(batch_size=2, threads=1, seconds=0.01)
 SHAPES = [(40, 60, 3), (33, 47, 3), (50, 41)]
 
 
-@pytest.fixture
-def one_process(monkeypatch):
-    """Encodes and measures in this process. test_profile_measuring.py does so in processes of their own."""
-    monkeypatch.setattr(encoding, "run_tasks", lambda function, tasks, *others: map(function, tasks))
+@pytest.fixture(autouse=True)
+def measuring_here(monkeypatch):
+    """Measures in this process. test_profile_measuring.py does so in processes of their own."""
     monkeypatch.setattr(quality, "call_isolated", lambda function, *rest, **keywords: function(*rest, **keywords))
 
 
