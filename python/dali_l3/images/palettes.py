@@ -6,9 +6,9 @@ from ..codec import peek
 from ..files import open_regular
 from .signatures import sniff
 from .stored import Palette
+from .tiff import has_palette as has_tiff_palette
 
-_PNG_PALETTE = 3  # colour types
-_TIFF_PALETTE = 3  # photometric interpretations
+_PNG_PALETTE = 3  # colour type
 _LONGEST_START = 14 + 124 + 4 * 256  # bytes, of a BMP with its palette
 
 
@@ -37,7 +37,7 @@ def has_coloured_palette(path: str, page: int = 0) -> bool:
         return start[25:26] == bytes([_PNG_PALETTE])
     if format == "BMP":
         return _has_coloured_bmp_palette(start)
-    return format == "TIFF" and _has_tiff_palette(path, page)
+    return format == "TIFF" and has_tiff_palette(path, page)
 
 
 def _has_coloured_bmp_palette(start: bytes) -> bool:
@@ -49,15 +49,3 @@ def _has_coloured_bmp_palette(start: bytes) -> bool:
     first = 14 + size
     end = first + entry * min(used or 256, 2**bits)
     return any(len(set(start[at : at + 3])) > 1 for at in range(first, end, entry))
-
-
-def _has_tiff_palette(path: str, page: int) -> bool:
-    import tifffile
-
-    try:
-        with tifffile.TiffFile(path) as tiff:
-            return tiff.pages[page].photometric == _TIFF_PALETTE
-    except OSError:
-        raise
-    except Exception:  # damaged files make it raise errors of every type
-        return False

@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from ...files import open_regular
 from ..stored import ImageError, ReadOptions, StoredImage, admit
-from .colours import bytes_per_pixel, read_colours, to_pixels
+from .colours import PALETTE, PHOTOMETRIC, bytes_per_pixel, read_colours, to_pixels
 from .compression import read_compression
 from .directories import Directories, Directory, read_directories, read_first_directory
 from .layout import check_tiles, has_all_data, read_layout
@@ -59,6 +59,16 @@ def page_count(source: str | os.PathLike | bytes) -> int:
     """
     with io.BytesIO(source) if isinstance(source, bytes) else open_regular(source) as file:
         return len(_full_pages(read_directories(file)))
+
+
+def has_palette(path: str, page: int = 0) -> bool:
+    """Whether an image of the TIFF file at `path`, counted from 0, has a palette; no if it is damaged. Raises OSError."""
+    with open_regular(path) as file:
+        try:
+            pages = _full_pages(read_directories(file))
+        except ImageError:
+            return False
+    return page < len(pages) and pages[page].integer(PHOTOMETRIC) == PALETTE
 
 
 def is_whole(file: BinaryIO) -> bool:

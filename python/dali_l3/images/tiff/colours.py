@@ -15,7 +15,7 @@ PHOTOMETRIC = 262
 _COLOUR_MAP, _EXTRA_SAMPLES, _SAMPLE_FORMAT, _INDEXED = 320, 338, 339, 346
 _YCBCR_COEFFICIENTS, _REFERENCE_BLACK_WHITE = 529, 532
 
-_WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _PALETTE, _YCBCR = 0, 1, 2, 3, 6
+_WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, PALETTE, _YCBCR = 0, 1, 2, 3, 6
 _REFUSED = {
     4: "TIFF of a transparency mask: convert it to gray first",
     5: "CMYK colours: convert to RGB first, with the right colour profile",
@@ -34,7 +34,7 @@ _FORMATS = {
     5: "complex samples: store their parts as unsigned integers first",
     6: "complex samples: scale their parts to uint16 first",
 }
-_NAMES = {_WHITE_IS_ZERO: "gray", _BLACK_IS_ZERO: "gray", _RGB: "RGB", _PALETTE: "palette", _YCBCR: "YCbCr"}
+_NAMES = {_WHITE_IS_ZERO: "gray", _BLACK_IS_ZERO: "gray", _RGB: "RGB", PALETTE: "palette", _YCBCR: "YCbCr"}
 _PREMULTIPLIED_ALPHA, _ALPHA = 1, 2
 _JPEG = 7
 _JPEG_COEFFICIENTS = (0.299, 0.587, 0.114)
@@ -63,16 +63,16 @@ def read_colours(directory: Directory, layout: Layout) -> Colours:
     _check_format(directory, layout)
     if photometric in _REFUSED:
         raise ImageError(_REFUSED[photometric])
-    if photometric not in (_WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _PALETTE, _YCBCR):
+    if photometric not in (_WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, PALETTE, _YCBCR):
         raise ImageError(f"TIFF with photometric interpretation {photometric} is not supported")
     if layout.bits not in (1, 2, 4, 8, 16):
         raise ImageError(f"TIFF with {layout.bits} bits per sample; 1, 2, 4, 8 and 16 are supported")
-    if directory.integer(_INDEXED) == 1 and photometric != _PALETTE:
+    if directory.integer(_INDEXED) == 1 and photometric != PALETTE:
         raise ImageError("TIFF of indexed colours without a palette of its own: convert to RGB first")
 
     notes = _check_samples(directory, layout, photometric)
     colours = Colours(photometric, photometric == _WHITE_IS_ZERO, notes=notes)
-    if photometric == _PALETTE:
+    if photometric == PALETTE:
         colours.palette = _read_palette(directory, layout, notes)
     elif photometric == _YCBCR:
         _check_ycbcr(directory, layout, notes)
@@ -98,7 +98,7 @@ def _check_samples(directory: Directory, layout: Layout, photometric: int) -> li
         )
     if photometric == _WHITE_IS_ZERO and extra > 1:
         raise ImageError(f"TIFF of {layout.samples} samples a pixel with WhiteIsZero, which is for gray alone")
-    if photometric in (_PALETTE, _YCBCR) and extra:
+    if photometric in (PALETTE, _YCBCR) and extra:
         raise ImageError(f"TIFF with extra samples beside {name} colours: convert to RGBA first")
     if layout.samples > 4:
         raise ImageError(f"TIFF with {layout.samples} channels; at most 4 are supported")
