@@ -156,11 +156,12 @@ def paper_residuals(plane: np.ndarray, bits: int) -> np.ndarray:
             above = plane[y - 1]
             left = above[x - 1] if x > 0 else 0
             right = above[x + 1] if x + 1 < plane.shape[1] else 0
-            residuals[y, x] -= _paper_prediction(int(left), int(above[x]), int(right))
+            residuals[y, x] -= paper_prediction(int(left), int(above[x]), int(right))
     return residuals & (2**bits - 1)
 
 
-def _paper_prediction(a: int, b: int, c: int) -> int:
+def paper_prediction(a: int, b: int, c: int) -> int:
+    """Return what `paper` predicts from the pixels above: to the left, straight and to the right."""
     to_a, to_b, to_c = (abs(a + c - b - value) for value in (a, b, c))
     if a == 0:
         return b if to_b <= to_c else c
