@@ -151,13 +151,13 @@ def paper_residuals(plane: np.ndarray, bits: int) -> np.ndarray:
     """Return the residuals of profile `paper` of a plane of shape (h, w), 0 … 2^bits − 1, as int64."""
     residuals = plane.astype(np.int64)
     for y, above in enumerate(plane[:-1].tolist(), start=1):
-        residuals[y] -= [*map(_paper_prediction, [0, *above[:-1]], above, [*above[1:], 0])]
+        residuals[y] -= [*map(paper_prediction, [0, *above[:-1]], above, [*above[1:], 0])]
     return residuals & (2**bits - 1)
 
 
-def _paper_prediction(a: int, b: int, c: int) -> int:
-    p = a + c - b
-    to_a, to_b, to_c = abs(p - a), abs(p - b), abs(p - c)
+def paper_prediction(a: int, b: int, c: int) -> int:
+    """Return what `paper` predicts from the pixels above: to the left, straight and to the right."""
+    to_a, to_b, to_c = (abs(a + c - b - value) for value in (a, b, c))
     if a == 0:
         return b if to_b <= to_c else c
     if c == 0:

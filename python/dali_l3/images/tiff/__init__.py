@@ -62,7 +62,7 @@ def page_count(source: str | os.PathLike | bytes) -> int:
 
 
 def has_palette(path: str, page: int = 0) -> bool:
-    """Whether an image of the TIFF file at `path`, counted from 0, has a palette; no if it is damaged. Raises OSError."""
+    """Whether an image of the TIFF file at `path`, from 0, has a palette; no if it is damaged. Raises OSError."""
     with open_regular(path) as file:
         try:
             pages = _full_pages(read_directories(file))
