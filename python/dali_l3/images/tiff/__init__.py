@@ -66,9 +66,9 @@ def has_palette(path: str, page: int = 0) -> bool:
     with open_regular(path) as file:
         try:
             pages = _full_pages(read_directories(file))
+            return page < len(pages) and pages[page].integer(PHOTOMETRIC) == PALETTE
         except ImageError:
             return False
-    return page < len(pages) and pages[page].integer(PHOTOMETRIC) == PALETTE
 
 
 def is_whole(file: BinaryIO) -> bool:
