@@ -7,6 +7,7 @@
 #include "error.h"
 #include "geometry.h"
 #include "git_lfs.h"
+#include "metadata.h"
 #include "prototype.h"
 
 namespace l3 {
@@ -70,19 +71,20 @@ l3_status check_header(const uint8_t *header, size_t size, l3_info *info, l3_err
     if (header_checksum(header, header_size) != load<uint32_t>(header + kHeaderChecksum))
       return fail(error, L3_ERROR_CHECKSUM, "the header's checksum does not match");
   }
+  // First what is unsupported, then limits, then contradictions.
   if (header[kProfile] > L3_PROFILE_DENSE) return fail(error, L3_ERROR_UNSUPPORTED, "unknown profile %u", header[kProfile]);
   *info = read_fields(header);
-  if (l3_status status = check_shape(info, error)) return status;
-  if (header[kFlags] & ~kKnownFlags) return fail(error, L3_ERROR_UNSUPPORTED, "unknown flags 0x%02x", header[kFlags]);
-  if (info->two_dimensional && info->channels != 1)
-    return fail(error, L3_ERROR_CORRUPT, "marked two-dimensional but has %u channels", info->channels);
   if (info->profile == L3_PROFILE_DENSE) return fail(error, L3_ERROR_UNSUPPORTED, "profile `dense` is reserved for a later version");
+  if (header[kFlags] & ~kKnownFlags) return fail(error, L3_ERROR_UNSUPPORTED, "unknown flags 0x%02x", header[kFlags]);
   if (header[kTileWidthExponent] != kTileExponent || header[kTileHeightExponent] != kTileExponent)
     return fail(error, L3_ERROR_UNSUPPORTED, "tiles of 2^%u by 2^%u pixels are not supported, only 64 by 64", header[kTileWidthExponent],
                 header[kTileHeightExponent]);
-  if (load<uint16_t>(header + kReserved)) return fail(error, L3_ERROR_CORRUPT, "reserved header bytes are not zero");
+  if (l3_status status = check_shape(info, error)) return status;
   if (info->metadata_size > L3_MAX_METADATA)
     return fail(error, L3_ERROR_LIMIT, "%u bytes of metadata exceed the limit of %d", info->metadata_size, L3_MAX_METADATA);
+  if (info->two_dimensional && info->channels != 1)
+    return fail(error, L3_ERROR_CORRUPT, "marked two-dimensional but has %u channels", info->channels);
+  if (load<uint16_t>(header + kReserved)) return fail(error, L3_ERROR_CORRUPT, "reserved header bytes are not zero");
   if (info->metadata_size % 4) return fail(error, L3_ERROR_CORRUPT, "metadata size %u is not a multiple of 4", info->metadata_size);
   if (info->payload_size % 4) return fail(error, L3_ERROR_CORRUPT, "payload size %u is not a multiple of 4", info->payload_size);
   info->file_size = layout_of(*info, header_size).end;
@@ -118,11 +120,11 @@ Layout layout_of(const l3_info &info, uint32_t header_size) {
 }
 
 l3_status check_shape(l3_info *info, l3_error *error) {
+  if (info->bits != 8 && info->bits != 16) return fail(error, L3_ERROR_UNSUPPORTED, "%u bits per sample: must be 8 or 16", info->bits);
   if (info->width < 1 || info->height < 1 || info->width > L3_MAX_DIMENSION || info->height > L3_MAX_DIMENSION)
     return fail(error, L3_ERROR_LIMIT, "%u x %u pixels: width and height must be 1 to %d", info->width, info->height, L3_MAX_DIMENSION);
   if (info->channels < 1 || info->channels > L3_MAX_CHANNELS)
     return fail(error, L3_ERROR_LIMIT, "%u channels: must be 1 to %d", info->channels, L3_MAX_CHANNELS);
-  if (info->bits != 8 && info->bits != 16) return fail(error, L3_ERROR_UNSUPPORTED, "%u bits per sample: must be 8 or 16", info->bits);
   uint64_t raw_size = uint64_t(info->width) * info->height * pixel_size(*info);
   if (raw_size > L3_MAX_RAW_SIZE)
     return fail(error, L3_ERROR_LIMIT, "%u x %u pixels of %u bytes exceed the limit of %llu bytes", info->width, info->height,
@@ -151,30 +153,6 @@ void write_header(const l3_info &info, uint8_t *file) {
   store(file + kTableChecksum, crc32c(file + layout.offsets, layout.metadata - layout.offsets));
   store(file + kMetadataChecksum, crc32c(file + layout.metadata, info.metadata_size));
   store(file + kHeaderChecksum, header_checksum(file, L3_HEADER_SIZE));
-}
-
-uint32_t metadata_area_size(const l3_metadata *entries, size_t count) {
-  uint64_t size = 0;
-  for (size_t i = 0; i < count; i++) {
-    if (entries[i].value_size > L3_MAX_METADATA || entries[i].key_size > kMaxKey) return L3_MAX_METADATA + 1;
-    size += 8 + aligned4(uint32_t(entries[i].key_size + entries[i].value_size));
-    if (size > L3_MAX_METADATA) return L3_MAX_METADATA + 1;
-  }
-  return uint32_t(size);
-}
-
-void write_metadata(const l3_metadata *entries, size_t count, uint8_t *area) {
-  for (size_t i = 0; i < count; i++) {
-    const l3_metadata &entry = entries[i];
-    const uint32_t size = uint32_t(entry.key_size + entry.value_size);
-    store(area, uint32_t(entry.key_size));
-    store(area + 4, uint32_t(entry.value_size));
-    area += 8;
-    std::memcpy(area, entry.key, entry.key_size);
-    if (entry.value_size) std::memcpy(area + entry.key_size, entry.value, entry.value_size);
-    std::memset(area + size, 0, aligned4(size) - size);
-    area += aligned4(size);
-  }
 }
 
 }  // namespace l3
@@ -216,19 +194,11 @@ extern "C" l3_status l3_open(const void *data, size_t size, l3_stream *stream, l
 
 extern "C" l3_status l3_next_metadata(const l3_stream *stream, size_t *cursor, l3_metadata *entry, l3_error *error) {
   *entry = {};
-  const size_t area_size = stream->info.metadata_size;
-  if (*cursor == 0 && !stream->info.prototype && crc32c(stream->metadata, area_size) != load<uint32_t>(stream->data + kMetadataChecksum))
-    return fail(error, L3_ERROR_CHECKSUM, "the metadata's checksum does not match");
-  if (*cursor >= area_size) return L3_OK;
-  const uint8_t *start = stream->metadata + *cursor;
-  const size_t left = area_size - *cursor;
-  if (left < 8) return fail(error, L3_ERROR_CORRUPT, "metadata ends within an entry");
-  const uint32_t key_size = load<uint32_t>(start), value_size = load<uint32_t>(start + 4);
-  if (key_size < 1 || key_size > kMaxKey)
-    return fail(error, L3_ERROR_CORRUPT, "a metadata key of %u bytes: must be 1 to %u", key_size, kMaxKey);
-  if (value_size > left - 8 || aligned4(key_size + value_size) > left - 8)
-    return fail(error, L3_ERROR_CORRUPT, "metadata ends within an entry");
-  *entry = {reinterpret_cast<const char *>(start + 8), key_size, start + 8 + key_size, value_size};
-  *cursor += 8 + aligned4(key_size + value_size);
-  return L3_OK;
+  const uint32_t size = stream->info.metadata_size;
+  if (*cursor == 0 && !stream->info.prototype) {
+    if (crc32c(stream->metadata, size) != load<uint32_t>(stream->data + kMetadataChecksum))
+      return fail(error, L3_ERROR_CHECKSUM, "the metadata's checksum does not match");
+    if (l3_status status = check_metadata_area(stream->metadata, size, error)) return status;
+  }
+  return read_metadata_entry(stream->metadata, size, cursor, entry, error);
 }

@@ -1,4 +1,4 @@
-// The container: header, tables, metadata and where they stand in the file (docs/format.md, "Container").
+// The container: header, tables and where they stand in the file (docs/format.md, "Container").
 #pragma once
 
 #include "l3/l3.h"
@@ -24,12 +24,6 @@ l3_status check_shape(l3_info *info, l3_error *error);
 // Writes the header of a finished file, whose tables, metadata and payload are in place. `info.has_checksums` must match the tables.
 void write_header(const l3_info &info, uint8_t *file);
 
-constexpr uint32_t kMaxKey = 255;  // bytes of a metadata key
-
 constexpr uint32_t aligned4(uint32_t size) { return (size + 3) & ~3u; }
-
-// Bytes of the metadata area for these entries; L3_MAX_METADATA + 1 where they exceed the limit.
-uint32_t metadata_area_size(const l3_metadata *entries, size_t count);
-void write_metadata(const l3_metadata *entries, size_t count, uint8_t *area);
 
 }  // namespace l3

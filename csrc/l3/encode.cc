@@ -7,6 +7,7 @@
 #include "error.h"
 #include "geometry.h"
 #include "kernels.h"
+#include "metadata.h"
 #include "paper.h"
 
 namespace l3 {
@@ -30,13 +31,7 @@ l3_status check(const l3_image &image, const l3_encode_options &options, l3_info
   if (options.profile != L3_PROFILE_RAW && options.profile != L3_PROFILE_PAPER && options.profile != L3_PROFILE_FAST)
     return fail(error, L3_ERROR_ARGUMENT, "no profile %d to encode", int(options.profile));
   if (options.effort < 1 || options.effort > 3) return fail(error, L3_ERROR_ARGUMENT, "effort %u: must be 1 to 3", options.effort);
-  for (size_t i = 0; i < options.metadata_count; i++)
-    if (!options.metadata[i].key_size || options.metadata[i].key_size > kMaxKey)
-      return fail(error, L3_ERROR_ARGUMENT, "a metadata key of %zu bytes: must be 1 to %u", options.metadata[i].key_size, kMaxKey);
-  info->metadata_size = metadata_area_size(options.metadata, options.metadata_count);
-  if (info->metadata_size > L3_MAX_METADATA)
-    return fail(error, L3_ERROR_LIMIT, "the metadata exceeds the limit of %d bytes", L3_MAX_METADATA);
-  return L3_OK;
+  return check_metadata(options.metadata, options.metadata_count, &info->metadata_size, error);
 }
 
 // Bytes that suffice for a tile's stream, padded.
@@ -57,6 +52,10 @@ uint64_t payload_bound(const l3_info &info) {
   const uint64_t columns = info.tiles_x - 1, rows = info.tiles_y - 1;
   return columns * rows * tile_bound(info, {width, height}) + columns * tile_bound(info, {width, last.height}) +
          rows * tile_bound(info, {last.width, height}) + tile_bound(info, {last.width, last.height});
+}
+
+size_t file_bound(const l3_info &info) {
+  return size_t(layout_of(info).payload + payload_bound(info)) + std::max(kStoreSlack, kTrailerSize);
 }
 
 uint32_t store_raw_tile(const uint8_t *pixels, size_t row_stride, uint32_t row_size, uint32_t rows, uint8_t *out) {
@@ -104,15 +103,14 @@ using namespace l3;
 
 extern "C" size_t l3_encode_bound(const l3_image *image, const l3_encode_options *options) {
   l3_info info;
-  if (check(*image, *options, &info, nullptr)) return 0;
-  return size_t(layout_of(info).payload + payload_bound(info)) + std::max(kStoreSlack, kTrailerSize);
+  return check(*image, *options, &info, nullptr) ? 0 : file_bound(info);
 }
 
 extern "C" l3_status l3_encode(const l3_image *image, const l3_encode_options *options, void *out, size_t capacity, size_t *written,
                                l3_error *error) {
   l3_info info;
   if (l3_status status = check(*image, *options, &info, error)) return status;
-  const size_t bound = l3_encode_bound(image, options);
+  const size_t bound = file_bound(info);
   if (capacity < bound) return fail(error, L3_ERROR_CAPACITY, "%zu bytes of room, %zu are needed", capacity, bound);
   const Kernels *kernels = active_kernels(error);
   if (!kernels) return L3_ERROR_UNSUPPORTED;

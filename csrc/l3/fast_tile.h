@@ -21,9 +21,9 @@ struct Transform {
 enum Predictor : uint32_t {
   kAbove = 0,         // N
   kSmoothAbove = 1,   // q = avg(avg(NW, NE), N)
-  kLeft = 2,          // W
-  kPlane = 3,         // W + N - NW
-  kSmoothPlane = 4,   // W + q(x) - q(x - 1)
+  kLeft = 2,          // L
+  kPlane = 3,         // L + N - NW
+  kSmoothPlane = 4,   // L + q(x) - q(x - 1)
   kPredictors = 5,
   kLabelMap = 7,
 };

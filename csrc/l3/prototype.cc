@@ -57,12 +57,12 @@ l3_status peek_prototype(const uint8_t *data, size_t size, l3_info *info, l3_err
   info->channels = kPrototypeChannels;
   info->bits = 8;
   info->profile = L3_PROFILE_PAPER;
-  if (l3_status status = check_shape(info, error)) return status;
   if (data[12] != L3_TILE) return fail(error, L3_ERROR_UNSUPPORTED, "a prototype file with patches of %u pixels, not 64", data[12]);
   if (info->width % L3_TILE || info->height % L3_TILE)
     return fail(error, L3_ERROR_UNSUPPORTED,
                 "a prototype file of %u x %u pixels does not hold its whole image: the prototype drops what lies beyond multiples of 64",
                 info->width, info->height);
+  if (l3_status status = check_shape(info, error)) return status;
   info->file_size = kPrototypeHeader + 2 * patch_count(*info);  // and the patches, whose sizes only the table tells
   return L3_OK;
 }

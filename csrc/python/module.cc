@@ -151,13 +151,7 @@ py::dict metadata(const py::object &data) {
     l3_metadata entry{};
     check(l3_next_metadata(&stream, &cursor, &entry, &error), error);
     if (!entry.key) return entries;
-    py::object key = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(entry.key, static_cast<py::ssize_t>(entry.key_size), nullptr));
-    if (!key) {
-      PyErr_Clear();
-      throw Failure(L3_ERROR_CORRUPT, "a metadata key is not UTF-8");
-    }
-    if (entries.contains(key)) throw Failure(L3_ERROR_CORRUPT, "a metadata key that repeats");
-    entries[key] = py::bytes(static_cast<const char *>(entry.value), entry.value_size);
+    entries[py::str(entry.key, entry.key_size)] = py::bytes(static_cast<const char *>(entry.value), entry.value_size);
   }
 }
 

@@ -53,6 +53,11 @@ class ImageInfo:
     payload_size: int
     file_size: int
 
+    @property
+    def raw_size(self) -> int:
+        """Size of the decoded array in bytes."""
+        return self.width * self.height * self.channels * self.dtype.itemsize
+
 
 def encode(
     array: ArrayLike,
@@ -75,9 +80,11 @@ def encode(
         The bytes of an L3 file.
 
     Raises:
-        TypeError: Another dtype, metadata that is not bytes by name, or an argument of another type.
+        TypeError: Another dtype, an image of Pillow whose array is not its colours (mode "P", "CMYK", "1", …), metadata
+            that is not bytes by name, or an argument of another type.
         L3Error: Another shape, beyond the format's limits (for metadata too), or an unknown profile or effort.
     """
+    _check_mode(array)
     array = np.asarray(array)
     _check_image(array)
     if not isinstance(profile, str):
@@ -160,6 +167,26 @@ def backend() -> str:
     return _core.backend()
 
 
+_PILLOW_MODES = ("L", "LA", "RGB", "RGBA", "I;16", "I;16L", "I;16B", "I;16N")
+"""Modes of Pillow whose arrays are the gray, RGB and alpha that readers of L3 files expect."""
+_PILLOW_ADVICE = {
+    "1": "encode image.convert('L')",
+    "La": "encode image.convert('LA')",
+    "RGBa": "encode image.convert('RGBA')",
+    "I": "scale np.asarray(image) to uint8 or uint16 first",
+    "F": "scale np.asarray(image) to uint8 or uint16 first",
+}
+
+
+def _check_mode(array: object) -> None:
+    """Refuses images of Pillow whose numbers would be taken for what they are not. (Does not import Pillow.)"""
+    mode = getattr(array, "mode", None)
+    if not isinstance(mode, str) or not hasattr(array, "getbands") or mode in _PILLOW_MODES:
+        return
+    advice = "encode image.convert('RGB'), or np.asarray(image) for the numbers"
+    raise TypeError(f"images of Pillow's mode {mode!r} are not supported: {_PILLOW_ADVICE.get(mode, advice)}")
+
+
 def _check_image(array: np.ndarray) -> None:
     dtype = array.dtype
     if dtype.kind == "u" and dtype.itemsize == 2 and not dtype.isnative:
@@ -216,12 +243,5 @@ def _entries(metadata: Mapping[str, Buffer] | None) -> list[tuple[bytes, bytes]]
             view = memoryview(value)
         except TypeError:
             raise _type_error(f"metadata[{reprlib.repr(key)}]", value, "bytes-like") from None
-        entries.append((_utf8(key), bytes(view)))
+        entries.append((key.encode(errors="surrogatepass"), bytes(view)))  # the core judges keys
     return entries
-
-
-def _utf8(key: str) -> bytes:
-    try:
-        return key.encode()
-    except UnicodeEncodeError:  # half a surrogate pair, as in names of files that are not UTF-8
-        raise L3Error(f"the metadata's key {key!r} cannot be written as UTF-8", "argument") from None

@@ -16,3 +16,7 @@ class L3Error(ValueError):
 
 class ConversionError(ValueError):
     """A file or a request that cannot be converted; the message says why."""
+
+
+class TargetError(OSError):
+    """A file that cannot be written, which its source is not to blame for. ``filename`` is its path."""

@@ -8,14 +8,18 @@ import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import BinaryIO
+
+from .errors import TargetError
 
 PARTIAL_SUFFIX = ".l3-partial"
 """Files that are being written are hidden and end in this, so no reader of the folder takes them for images."""
 
 _TIME_UNITS = (1, 100, 10_000_000, 1_000_000_000)
 """In ns: how exactly file systems keep times. Linux's own; NTFS and SMB; exFAT; older ones."""
+
+_BLOCK = 1 << 20  # bytes
 
 
 def open_regular(path: str | os.PathLike) -> BinaryIO:
@@ -31,41 +35,70 @@ def is_dated(path: str, mtime_ns: int) -> bool:
     return any(mtime_ns // unit * unit == dated for unit in _TIME_UNITS)
 
 
-def write_atomically(
-    path: str, data: bytes, check: Callable[[bytes], None] | None = None, mtime_ns: int | None = None
-) -> None:
+@contextlib.contextmanager
+def target_errors(path: str) -> Iterator[None]:
+    """Turns every OSError into a TargetError about `path`."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        folder = os.path.dirname(path) or os.curdir
+        if error.errno == errno.ENOENT and not os.path.isdir(folder):
+            reason = f"there is no folder {folder}"
+        raise TargetError(error.errno or errno.EIO, reason, path) from error
+
+
+def write_atomically(path: str, data: bytes, mtime_ns: int | None = None) -> None:
     """Writes `data` to `path`, replacing what is there.
 
-    The bytes go to a temporary file in the same folder and are flushed to the disk; `check`, if given, is called with
-    what the file then holds, and only when it returns does the file get its name. When anything raises, the temporary
-    file is removed and `path` is as it was.
+    The bytes go to a temporary file in the same folder, are flushed to the disk, and read back; only when they are the
+    same does the file get its name. When anything raises, the temporary file is removed and `path` is as it was.
 
     mtime_ns: the time of modification that the file shall bear, if its file system lets us choose
+
+    Raises TargetError if the file cannot be written, or holds something else then.
     """
-    partial, descriptor = _create_partial(os.path.dirname(path))
-    try:
-        with open(descriptor, "r+b") as file:  # the lock lasts until the file is closed
-            file.write(data)
-            file.flush()
-            if mtime_ns is not None:
-                with contextlib.suppress(OSError):
-                    os.utime(file.fileno(), ns=(mtime_ns, mtime_ns))
-            os.fsync(file.fileno())
-            if check:
+    with target_errors(path):
+        partial, descriptor = _create_partial(os.path.dirname(path))
+        try:
+            with open(descriptor, "r+b") as file:  # the lock lasts until the file is closed
+                file.write(data)
+                file.flush()
+                if mtime_ns is not None:
+                    with contextlib.suppress(OSError):
+                        os.utime(file.fileno(), ns=(mtime_ns, mtime_ns))
+                os.fsync(file.fileno())
                 file.seek(0)
-                check(file.read())
-            os.replace(partial, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(partial)
-        raise
+                if not _holds(file, data):
+                    raise OSError(errno.EIO, "what was written reads back differently")
+                os.replace(partial, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(partial)
+            raise
+
+
+def _holds(file: BinaryIO, data: bytes) -> bool:
+    """Whether `data` is what is left of the file; holds a small part of it at once."""
+    view = memoryview(data)
+    for start in range(0, len(view), _BLOCK):
+        block = view[start : start + _BLOCK]
+        if file.read(len(block)) != block:
+            return False
+    return not file.read(1)
 
 
 def remove_stale_partials(folder: str) -> int:
-    """Removes temporary files whose writer is gone, and returns their number. Those of a running process stay."""
+    """Removes temporary files whose writer is gone, and returns their number. Those of a running process stay.
+
+    Raises OSError if the folder cannot be read; there need not be one.
+    """
     removed = 0
-    with os.scandir(folder) as entries:
-        partials = [entry.path for entry in entries if entry.name.endswith(PARTIAL_SUFFIX) and entry.name[0] == "."]
+    try:
+        with os.scandir(folder) as entries:
+            partials = [entry.path for entry in entries if entry.name.endswith(PARTIAL_SUFFIX) and entry.name[0] == "."]
+    except FileNotFoundError:
+        return 0
     for partial in partials:
         with contextlib.suppress(OSError):  # gone already, locked by its writer, or not ours to remove
             descriptor = os.open(partial, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)

@@ -314,7 +314,7 @@ TEST(damaged_tiles_are_refused_as_l3_decode_does) {
   Random random(5);
   std::map<std::string, uint32_t> problems;
   for (uint32_t f = 0; f < files().size(); f++)
-    for (uint32_t i = 0; i < 200; i++) {
+    for (uint32_t i = 0; i < 80; i++) {
       const testing::Context context("file %u, mutant %u", f, i);
       const Bytes damaged = with_damaged_payload(random, files()[f]);
       const l3_rect region = random_region(random, whole(damaged).stream.info);

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "bytes.h"
 #include "checksums.h"
@@ -129,6 +132,28 @@ TEST(every_field_of_the_header) {
     l3_info info;
     CHECK_EQUAL(l3_peek(bytes.data(), L3_HEADER_SIZE, &info, nullptr), field.status);
   }
+}
+
+// The same order as docs/format.md: what is unsupported, then limits, then contradictions, then the file's size.
+TEST(the_first_of_several_faults) {
+  Bytes file = four_tiles();
+  for (const ForgedField &field : {ForgedField{"payload size", 32, 4, 0x7FFFFFFC, L3_ERROR_TRUNCATED},
+                                   ForgedField{"reserved", 26, 2, 1, L3_ERROR_CORRUPT},
+                                   ForgedField{"width", 12, 4, 0, L3_ERROR_LIMIT},
+                                   ForgedField{"profile", 22, 1, 3, L3_ERROR_UNSUPPORTED}}) {
+    file = forged(file, field);
+    CHECK_EQUAL(open_status(file), field.status);
+  }
+  file[44] ^= 1;  // of the header's checksum
+  CHECK_EQUAL(open_status(file), L3_ERROR_CHECKSUM);
+  file[10] ^= 1;  // of the header's size
+  CHECK_EQUAL(open_status(file), L3_ERROR_CORRUPT);
+  file[8] ^= 1;  // of the major version
+  CHECK_EQUAL(open_status(file), L3_ERROR_UNSUPPORTED);
+  file.resize(L3_HEADER_SIZE - 1);
+  CHECK_EQUAL(open_status(file), L3_ERROR_TRUNCATED);
+  file[7] ^= 1;  // of the signature
+  CHECK_EQUAL(open_status(file), L3_ERROR_SIGNATURE);
 }
 
 TEST(two_dimensional_with_channels) {
@@ -270,6 +295,114 @@ TEST(forged_metadata) {
   CHECK_EQUAL(status_with(4, 18), L3_ERROR_CORRUPT);
   CHECK_EQUAL(status_with(4, 17), L3_OK);  // takes in the whole area
   CHECK_EQUAL(status_with(16, 5), L3_ERROR_CORRUPT);
+}
+
+// A stored image with these entries, put together without a look at them.
+Bytes with_entries(const std::vector<std::pair<std::string, std::string>> &entries) {
+  Bytes area;
+  for (const auto &[key, value] : entries) {
+    const size_t start = area.size(), size = key.size() + value.size();
+    area.resize(start + 8 + (size + 3) / 4 * 4);
+    store(area.data() + start, uint32_t(key.size()));
+    store(area.data() + start + 4, uint32_t(value.size()));
+    std::copy(key.begin(), key.end(), area.begin() + ptrdiff_t(start + 8));
+    std::copy(value.begin(), value.end(), area.begin() + ptrdiff_t(start + 8 + key.size()));
+  }
+  Bytes file = four_tiles();
+  file.insert(file.begin() + kOffsetsAt + 4 * 5 + 4 * 4, area.begin(), area.end());
+  store(file.data() + 28, uint32_t(area.size()));
+  repair_checksums(file.data(), file.size());
+  return file;
+}
+
+// The first call of l3_next_metadata.
+l3_status metadata_status(const Bytes &file) {
+  l3_stream stream;
+  CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
+  size_t cursor = 0;
+  l3_metadata entry;
+  l3_error error{};
+  const l3_status status = l3_next_metadata(&stream, &cursor, &entry, &error);
+  CHECK_EQUAL(error.status, status);
+  CHECK_EQUAL(cursor == 0, status != L3_OK);
+  return status;
+}
+
+l3_status encode_status(const std::vector<std::pair<std::string, std::string>> &entries) {
+  Random random(1);
+  const Image image = make_image(random, 5, 5, 1, 8, Kind::kSlope);
+  const l3_image view = view_of(image);
+  std::vector<l3_metadata> metadata;
+  for (const auto &[key, value] : entries) metadata.push_back({key.data(), key.size(), value.data(), value.size()});
+  l3_encode_options options = encode_options(L3_PROFILE_FAST);
+  options.metadata = metadata.data();
+  options.metadata_count = metadata.size();
+  const size_t bound = l3_encode_bound(&view, &options);
+  Bytes file(bound);
+  size_t written = 0;
+  const l3_status status = l3_encode(&view, &options, file.data(), file.size(), &written, nullptr);
+  CHECK_EQUAL(bound == 0, status != L3_OK);
+  return status;
+}
+
+TEST(metadata_keys_are_utf8) {
+  using namespace std::string_literals;
+  const std::string good[] = {"\0"s, "\x7F"s, "\xC2\x80"s, "\xDF\xBF"s, "\xE0\xA0\x80"s, "\xED\x9F\xBF"s,
+                              "\xEE\x80\x80"s, "\xEF\xBF\xBF"s, "\xF0\x90\x80\x80"s, "\xF3\xBF\xBF\xBF"s,
+                              "\xF4\x8F\xBF\xBF"s, "k\xC3\xA4s"s};
+  for (const std::string &key : good) {
+    CHECK_EQUAL(metadata_status(with_entries({{"first", ""}, {key, "value"}})), L3_OK);
+    CHECK_EQUAL(encode_status({{"first", ""}, {key, "value"}}), L3_OK);
+  }
+  // Lone, over-long, of a surrogate, past U+10FFFF, without the rest.
+  const std::string bad[] = {"\x80"s, "\xBF"s, "\xC0\x80"s, "\xC1\xBF"s, "\xE0\x9F\xBF"s, "\xED\xA0\x80"s,
+                             "\xED\xBF\xBF"s, "\xF0\x8F\xBF\xBF"s, "\xF4\x90\x80\x80"s, "\xF5\x80\x80\x80"s, "\xFE"s,
+                             "\xFF"s, "\xC3"s, "\xC3("s, "\xE2\x82"s, "\xE2\x82("s, "\xF0\x9F\x98"s,
+                             "\xF0\x9F\x98("s};
+  for (const std::string &key : bad)
+    for (const std::string &whole : {key, "k" + key, key + "k"}) {
+      CHECK_EQUAL(metadata_status(with_entries({{"first", ""}, {whole, "value"}})), L3_ERROR_CORRUPT);
+      CHECK_EQUAL(encode_status({{"first", ""}, {whole, "value"}}), L3_ERROR_ARGUMENT);
+    }
+  // The rest of a character must not come from what follows the key.
+  CHECK_EQUAL(metadata_status(with_entries({{"\xC3", "\xA4"}})), L3_ERROR_CORRUPT);
+}
+
+TEST(metadata_keys_differ) {
+  const std::vector<std::pair<std::string, std::string>> differ = {{"k", ""}, {"K", ""}, {"kk", ""}, {"\xC3\xA9", ""}, {"e\xCC\x81", ""}};
+  CHECK_EQUAL(metadata_status(with_entries(differ)), L3_OK);
+  CHECK_EQUAL(encode_status(differ), L3_OK);
+  for (const auto &entry : differ) {
+    auto repeated = differ;
+    repeated.push_back({entry.first, "another value"});
+    CHECK_EQUAL(metadata_status(with_entries(repeated)), L3_ERROR_CORRUPT);
+    CHECK_EQUAL(encode_status(repeated), L3_ERROR_ARGUMENT);
+  }
+}
+
+// Keys are compared in more or less the time that it takes to sort them: areas of 16 MB can hold a million.
+TEST(many_metadata_keys) {
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (uint32_t i = 0; i < 200000; i++) {
+    const uint32_t number = i * 2654435761u;  // in no order; the lower 28 bits once each
+    entries.push_back({{char(number & 127), char(number >> 7 & 127), char(number >> 14 & 127), char(number >> 21 & 127)}, ""});
+  }
+  CHECK_EQUAL(metadata_status(with_entries(entries)), L3_OK);
+  CHECK_EQUAL(encode_status(entries), L3_OK);
+  entries.push_back(entries[1000]);
+  CHECK_EQUAL(metadata_status(with_entries(entries)), L3_ERROR_CORRUPT);
+  CHECK_EQUAL(encode_status(entries), L3_ERROR_ARGUMENT);
+}
+
+TEST(metadata_to_encode) {
+  using namespace std::string_literals;
+  CHECK_EQUAL(encode_status({}), L3_OK);
+  CHECK_EQUAL(encode_status({{"", "value"}}), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(encode_status({{std::string(255, 'k'), ""}}), L3_OK);
+  CHECK_EQUAL(encode_status({{std::string(256, 'k'), ""}}), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(encode_status({{"k", std::string(L3_MAX_METADATA - 9, 'v')}}), L3_OK);
+  CHECK_EQUAL(encode_status({{"k", std::string(L3_MAX_METADATA - 8, 'v')}}), L3_ERROR_LIMIT);
+  CHECK_EQUAL(encode_status({{"k", std::string(L3_MAX_METADATA / 2, 'v')}, {"l", std::string(L3_MAX_METADATA / 2, 'v')}}), L3_ERROR_LIMIT);
 }
 
 TEST(arguments) {

@@ -238,7 +238,7 @@ void check_encode_tile() {
   Random random(4);
   for (const Kind kind : kKinds)
     for (uint32_t effort = 1; effort <= 3; effort++)
-      for (uint32_t i = 0; i < 60; i++) {
+      for (uint32_t i = 0; i < 24; i++) {
         const TileShape shape{i % 3 ? random.between(1, 64) : 64, i % 4 ? random.between(1, 64) : 64};
         const uint32_t channels = 1 + i % L3_MAX_CHANNELS;
         const testing::Context context("kind %d, effort %u, %u channels, %u x %u", int(kind), effort, channels, shape.width, shape.height);

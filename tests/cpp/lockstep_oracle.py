@@ -24,8 +24,8 @@ from oracle import decoder, writer  # noqa: E402
 
 Region = tuple[int, int, int, int]  # x, y, width, height
 WHOLE = (0, 0, 0, 0)
-RANDOM_FILES = 300
-MANGLED_FILES = 600
+RANDOM_FILES = 150
+MANGLED_FILES = 360
 
 
 class Lockstep:

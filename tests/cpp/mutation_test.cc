@@ -163,7 +163,8 @@ TEST(flipped_bits) {
   Executions executions;
   Random random(1);
   for (const Golden &golden : golden_files())
-    for (uint32_t bit = 0; bit < 8 * golden.file.size(); bit++) {
+    // Prototype files take longest to decode, and have no checksums: one bit of each byte.
+    for (uint32_t bit = 0; bit < 8 * golden.file.size(); bit += golden.stream.info.prototype ? 7 : 1) {
       const testing::Context context("%s, bit %u", golden.name.c_str(), bit);
       Bytes flipped = golden.file;
       flipped[bit / 8] = uint8_t(flipped[bit / 8] ^ 1u << bit % 8);

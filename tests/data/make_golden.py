@@ -3,8 +3,9 @@
     python tests/data/make_golden.py
 
 `golden/` and `golden.json` hold files of the codec's encoder and of the tests' own writer, which makes choices that no
-encoder would; `broken/` and `broken.json` a part of the catalogue in tests/python/broken.py. Files that
-exist are not made again, even where the encoder changes: they are what later decoders must still read.
+encoder would, among them the catalogue in tests/python/sound.py; `broken/` and `broken.json` a part of the catalogue in
+tests/python/broken.py. docs/format.md says what the JSON files mean. Files that exist are not made again, even where
+the encoder or a catalogue changes: they are what later decoders must still read.
 """
 
 import hashlib
@@ -15,7 +16,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ sys.path.insert(0, str(HERE.parent / "python"))
 import broken  # noqa: E402
 import dali_l3  # noqa: E402
 from oracle import writer  # noqa: E402
+from sound import SOUND, Sound  # noqa: E402
 
 MAX_FILE_SIZE = 4096  # bytes
 PROFILES = ("raw", "paper", "fast")
@@ -99,16 +100,193 @@ BROKEN_FILES = (
     "prototype file that ends within the sizes",
     "prototype patch that ends within its last row",
     "prototype patch whose last row is wider",
+    "file of the bytes 4c4c4c",
+    "file of the bytes 894c334a",
+    "file of the bytes 894c33490d0a1a0d",
+    "signature with bit 7 lost",
+    "signature with another last byte",
+    "ends after the signature",
+    "ends before the extra header",
+    "ends before the offset table",
+    "ends before the checksum table",
+    "ends before the payload",
+    "one tile, ends before the payload's last byte",
+    "one tile, ends before the trailer",
+    "one tile, ends before the trailer's last byte",
+    "major version 0",
+    "header size 0",
+    "header size 50",
+    "higher minor version with an unknown flag",
+    "height 0",
+    "width 2^20 + 1",
+    "height 2^20 in a tiny file",
+    "image of 2^31 + 2 bytes",
+    "image of 3 times 2^30 bytes in three channels",
+    "image of 2^31 + 2^16 bytes in 16 bits",
+    "image of 2^31 bytes in 16 bits in a tiny file",
+    "24 bits per sample",
+    "flag bit 2",
+    "flag bit 3",
+    "flag bit 4",
+    "flag bit 5",
+    "flag bit 6",
+    "two-dimensional flag with 2 channels",
+    "tile exponents (7, 6)",
+    "tile exponents (6, 5)",
+    "tile exponents (6, 7)",
+    "reserved field 0x8000",
+    "metadata size not a multiple of 4",
+    "payload size not a multiple of 4 in a file that ends early",
+    "payload size 4 more",
+    "47 bytes of major version 2",
+    "major version 2, and header size 44",
+    "major version 2, and a wrong header checksum",
+    "header size 44, and a wrong header checksum",
+    "wrong header checksum, and profile 3",
+    "wrong header checksum, and width 0",
+    "wrong header checksum, and reserved field 1",
+    "profile 3, and header size past the file",
+    "width 0, and header size past the file",
+    "reserved field 1, and header size past the file",
+    "profile 3, and width 0",
+    "12 bits per sample, and height 0",
+    "flag bit 2, and 5 channels",
+    "tile width exponent 7, and reserved field 1",
+    "tile height exponent 7, and metadata size 2^24 + 4",
+    "tile width exponent 5, and width 0",
+    "5 channels, and two-dimensional flag",
+    "width 0, and reserved field 1",
+    "metadata size 2^24 + 4, and payload size 18",
+    "profile 3, and a file that ends early",
+    "height 0, and a file that ends early",
+    "reserved field 1, and a file that ends early",
+    "file that ends early, and a wrong tables' checksum",
+    "wrong tables' checksum, and first offset 4",
+    "first offset 4, behind 4 bytes",
+    "last offset before 4 bytes more",
+    "equal offsets of two tiles",
+    "offset of the second tile past the payload",
+    "last offset past the payload",
+    "second offset not a multiple of 4",
+    "tables' checksum, without tile checksums",
+    "tables' checksum of the offsets alone",
+    "checksum of the first of two tiles",
+    "checksum of the second of two tiles",
+    "checksums of two tiles swapped",
+    "checksum of a tile without its padding",
+    "wrong checksum of a tile that does not decode",
+    "tile that does not decode before one with a wrong checksum",
+    "metadata area of 4 bytes",
+    "metadata entry without a key",
+    "metadata key past the area",
+    "metadata key size 2^32 - 1",
+    "metadata value past the area",
+    "metadata sizes whose 32-bit sum ends the area",
+    "second metadata entry past the area",
+    "metadata area that ends in a word",
+    "metadata area with zeros at its end",
+    "metadata key twice in a row",
+    "metadata key again, not the first",
+    "metadata key of half a UTF-8 character",
+    "metadata key of a lone continuation",
+    "metadata key of half a character and a letter",
+    "metadata key of two thirds of a character and a letter",
+    "metadata key of an over-long slash",
+    "metadata key of an over-long character of three bytes",
+    "metadata key of an over-long character of four bytes",
+    "metadata key of half a surrogate pair",
+    "metadata key of a surrogate pair",
+    "metadata key of a character past U+10FFFF",
+    "metadata key of a first byte past all",
+    "second metadata key of a lone continuation",
+    "metadata checksum, and a key again",
+    "checksum of empty metadata",
+    "8-bit raw tile 4 bytes too short",
+    "8-bit raw tile of 4 bytes",
+    "16-bit raw tile 4 bytes too long",
+    "8-bit paper row 0 of width 9, all there",
+    "8-bit paper row 2 of width 9, all there",
+    "16-bit paper row 2 of width 17, all there",
+    "8-bit paper body too long",
+    "8-bit paper body too short",
+    "8-bit paper body of one byte",
+    "8-bit paper body past the stream",
+    "8-bit paper stream with too much padding",
+    "paper stream that ends within the body sizes",
+    "transform 1 of one channel",
+    "transform 2 of two channels",
+    "scale 1 of 8-bit samples",
+    "body past the stream",
+    "body shorter than its bytes",
+    "body of no bytes",
+    "fast stream of whole words with 4 bytes padding",
+    "fast stream that ends within the heads",
+    "8-bit mode with bit 7",
+    "16-bit mode with bit 7",
+    "8-bit predictor 6",
+    "16-bit predictor 5",
+    "8-bit mode with 7 index bits",
+    "8-bit body with a palette for 5 index bits",
+    "16-bit body with a palette for 6 index bits",
+    "8-bit body with 0 index bits, too long",
+    "8-bit body with 0 index bits, too short",
+    "8-bit body with 4 index bits and a bitmap, empty",
+    "8-bit unit bitmap with bit 2",
+    "8-bit unit bitmap with bit 7",
+    "8-bit body that ends within the index words",
+    "palette code 32 that no group uses",
+    "palette code 255 that no group uses",
+    "label map with bit 3 of the mode",
+    "label map with bit 4 of the mode",
+    "label map with bit 5 of the mode",
+    "label map with bit 6 of the mode",
+    "label map with bit 7 of the mode",
+    "label map empty",
+    "label map without ranks",
+    "label map that ends within the pixel masks",
+    "label map that ends within the group masks",
+    "label map that ends before the unit bitmap",
+    "label map that ends within the values",
+    "label values that descend",
+    "label map whose first value is past the table",
+    "label map with bit 2 in the unit bitmap",
+    "label map with bit 7 in the unit bitmap",
+    "label map with the last group outside",
+    "label map with a pixel right of the tile",
+    "label rank past four values, N's being the last",
+    "label map of one value with a change",
+    "16-bit label map whose first value differs in its high byte and is no greater than all",
+    "16-bit label values that descend as numbers, not as bytes",
+    "prototype file that ends after the signature",
+    "prototype file that ends within the header",
+    "prototype file that ends before the sizes",
+    "prototype file that ends before the patches",
+    "prototype file that ends within the last patch",
+    "prototype file of width 1",
+    "prototype file of width 65",
+    "prototype file of height 63",
+    "prototype file of height 96",
+    "prototype file of width 0",
+    "prototype file of height 0",
+    "prototype file of width -64",
+    "prototype file of height -64",
+    "prototype file of width 1048640",
+    "prototype file of height 1048640",
+    "prototype file of 26816 by 26752 pixels",
+    "prototype file of 26752 by 26752 pixels in a tiny file",
+    "prototype file of width 2^20 in a tiny file",
+    "prototype file with patches of 0",
+    "prototype file with patches of 65",
+    "prototype file with patches of 32, and width 0",
+    "prototype file of width 65, and height 0",
+    "prototype file of width 65, and no patches",
+    "prototype file of height 0, and no patches",
+    "prototype patch with a row of width 9, all there",
+    "prototype patch with a row of width 15, all there",
+    "prototype patch of a byte too many",
+    "prototype patch of a row too many",
+    "prototype patch of no bytes",
 )
-
-
-class Golden(NamedTuple):
-    """A sound file and what it holds."""
-
-    name: str
-    data: bytes
-    image: np.ndarray
-    metadata: dict[str, bytes] = {}
 
 
 def slope(shape: tuple[int, ...], dtype: type, noise: int = 4) -> np.ndarray:
@@ -129,11 +307,11 @@ def labels(shape: tuple[int, ...], dtype: type, count: int) -> np.ndarray:
     return image
 
 
-def of_the_encoder() -> Iterator[Golden]:
+def of_the_encoder() -> Iterator[Sound]:
     """Files as the codec writes them."""
 
-    def encoded(name: str, image: np.ndarray, **options) -> Golden:
-        return Golden(name, dali_l3.encode(image, **options), image, options.get("metadata", {}))
+    def encoded(name: str, image: np.ndarray, **options) -> Sound:
+        return Sound(name, dali_l3.encode(image, **options), image, options.get("metadata", {}))
 
     shapes = {"raw": (3, 67), "paper": (5, 67), "fast": (9, 70)}  # two tiles, the second cut off
     for profile in PROFILES:
@@ -159,11 +337,11 @@ def of_the_encoder() -> Iterator[Golden]:
     yield encoded("metadata", slope((9, 11, 3), np.uint8), metadata=METADATA)
 
 
-def of_the_writer() -> Iterator[Golden]:
+def of_the_writer() -> Iterator[Sound]:
     """Files of random choices, and files that are sound though no encoder of today writes them."""
 
-    def written(name: str, image: np.ndarray, file: writer.L3File | writer.PrototypeFile, after: bytes = b"") -> Golden:
-        return Golden(name, file.to_bytes() + after, image)
+    def written(name: str, image: np.ndarray, file: writer.L3File | writer.PrototypeFile, after: bytes = b"") -> Sound:
+        return Sound(name, file.to_bytes() + after, image)
 
     for profile, number in (("paper", writer.PAPER), ("fast", writer.FAST)):
         for dtype in DTYPES:
@@ -200,7 +378,7 @@ def write_golden_files() -> None:
     folder = HERE / "golden"
     folder.mkdir(exist_ok=True)
     expectations = {}
-    for golden in (*of_the_encoder(), *of_the_writer()):
+    for golden in (*of_the_encoder(), *of_the_writer(), *SOUND):
         name = f"{golden.name}.l3"
         assert len(golden.data) < MAX_FILE_SIZE, f"{name}: {len(golden.data)} bytes"
         add(folder / name, golden.data)
@@ -224,7 +402,7 @@ def write_broken_files() -> None:
         assert len(data) < MAX_FILE_SIZE, name
         assert name not in expectations, name
         add(folder / name, data)
-        expectations[name] = {"status": case.status, "reader": case.reader}
+        expectations[name] = case.verdicts
     write_json(HERE / "broken.json", expectations)
 
 

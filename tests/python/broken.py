@@ -20,7 +20,8 @@ from oracle.writer import Channel
 class Broken(NamedTuple):
     """A file to refuse with `status`, in a message that contains `message` (letter case aside) where it is not None.
 
-    `reader` says who must refuse it: "decode", "verify" (decoding with tile checksums) or "metadata".
+    `reader` says who must refuse it: "decode", "verify" (decoding with tile checksums), "metadata" or "open" (all
+    three). `unverified` is the status of decoding without tile checksums where that refuses a "verify" file as well.
     """
 
     name: str
@@ -28,6 +29,18 @@ class Broken(NamedTuple):
     status: str
     message: str | None = None
     reader: str = "decode"
+    unverified: str = "ok"
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """What every use of the file must say, as in tests/data/broken.json."""
+        refusing = {
+            "open": ("decode", "verify", "metadata"),
+            "decode": ("decode", "verify"),
+            "verify": ("verify",),
+            "metadata": ("metadata",),
+        }[self.reader]
+        return {"decode": self.unverified, "verify": "ok", "metadata": "ok"} | dict.fromkeys(refusing, self.status)
 
 
 class Odd(NamedTuple):
@@ -88,22 +101,21 @@ def _truncations() -> Iterator[Broken]:
         "ends within the trailer": len(whole) - 1,
     }
     for name, length in lengths.items():
-        yield Broken(name, lambda length=length: whole[:length], "truncated")
-    yield Broken(
-        "metadata of a file that ends early",
-        lambda: writer.raw_file(FOUR_TILES, metadata=_ENTRY).to_bytes()[:-1],
-        "truncated",
-        reader="metadata",
-    )
+        yield Broken(name, lambda length=length: whole[:length], "truncated", reader="open")
+    for name, size in (("payload's last byte", -17), ("trailer", -16), ("trailer's last byte", -1)):
+        yield Broken(f"one tile, ends before the {name}", lambda size=size: _raw()[:size], "truncated", reader="open")
+    for start in (b"L", b"LLL", b"\x89L3J", b"\x89L3I\r\n\x1a\r"):
+        yield Broken(f"file of the bytes {start.hex()}", lambda start=start: start, "signature", reader="open")
 
 
 def _forged_headers() -> Iterator[Broken]:
     def forged(name: str, status: str, message: str | None, **fields) -> Broken:
-        return Broken(name, lambda: _raw(**fields), status, message)
+        return Broken(name, lambda: _raw(**fields), status, message, "open")
 
     yield forged("signature of another format", "signature", None, signature=b"\x89PNG\r\n\x1a\n")
     yield forged("signature mangled as text", "signature", None, signature=b"\x89L3I\n\x1a\n\0")
     yield forged("signature with bit 7 lost", "signature", None, signature=b"\x09L3I\r\n\x1a\n")
+    yield forged("signature with another last byte", "signature", None, signature=b"\x89L3I\r\n\x1a\r")
     yield forged("major version 0", "unsupported", "version", major=0)
     yield forged("major version 2", "unsupported", "version", major=2)
     yield forged("header size 0", "corrupt", "header", header_size=0)
@@ -117,11 +129,18 @@ def _forged_headers() -> Iterator[Broken]:
         yield forged(f"{side} 2^20 in a tiny file", "truncated", None, **{side: 2**20})
     yield forged("image of 2^32 bytes", "limit", None, width=2**16, height=2**16)
     yield forged("image of 2^40 bytes", "limit", None, width=2**20, height=2**20)
+    large = partial(_raw, _image(3, 5, 4, dtype=np.uint16), width=2**20, height=2**20)
+    yield Broken("image of 2^43 bytes", large, "limit", reader="open")
+    yield forged("image of 2^31 + 2^15 bytes", "limit", None, width=2**15, height=2**16 + 1)
+    yield forged("image of 2^31 + 2 bytes", "limit", None, width=65026, height=33025)
+    yield forged("image of 2^31 bytes in a tiny file", "truncated", None, width=2**15, height=2**16)
+    rgb = partial(_raw, RGB, width=2**15, height=2**15)
+    yield Broken("image of 3 times 2^30 bytes in three channels", rgb, "limit", reader="open")
+    deep = partial(_raw, GRAY16, width=2**15)
+    yield Broken("image of 2^31 + 2^16 bytes in 16 bits", partial(deep, height=2**15 + 1), "limit", reader="open")
     yield Broken(
-        "image of 2^43 bytes", lambda: _raw(_image(3, 5, 4, dtype=np.uint16), width=2**20, height=2**20), "limit"
+        "image of 2^31 bytes in 16 bits in a tiny file", partial(deep, height=2**15), "truncated", reader="open"
     )
-    yield Broken("image of 2^31 + 2^15 bytes", lambda: _raw(width=2**15, height=2**16 + 1), "limit")
-    yield Broken("image of 2^31 bytes in a tiny file", lambda: _raw(width=2**15, height=2**16), "truncated")
     yield forged("0 channels", "limit", "channels", channels=0)
     yield forged("5 channels", "limit", "channels", channels=5, two_dimensional=False)
     yield forged("255 channels", "limit", "channels", channels=255, two_dimensional=False)
@@ -129,11 +148,13 @@ def _forged_headers() -> Iterator[Broken]:
         yield forged(f"{bits} bits per sample", "unsupported", "bits", bits=bits)
     for profile in (3, 4, 255):
         yield forged(f"profile {profile}", "unsupported", "profile", profile=profile)
-    yield Broken("two-dimensional flag with 3 channels", lambda: _raw(RGB, two_dimensional=True), "corrupt")
-    yield forged("flag bit 2", "unsupported", "flag", flags=0b111)
-    yield forged("flag bit 7", "unsupported", "flag", flags=0x83)
+    for channels in (2, 3, 4):
+        flagged = partial(_raw, _image(3, 5, channels), two_dimensional=True)
+        yield Broken(f"two-dimensional flag with {channels} channels", flagged, "corrupt", reader="open")
+    for bit in range(2, 8):
+        yield forged(f"flag bit {bit}", "unsupported", "flag", flags=3 | 1 << bit)
     yield forged("higher minor version with an unknown flag", "unsupported", "flag", minor=9, flags=0b111)
-    for exponents in ((5, 6), (6, 7), (0, 6), (6, 255)):
+    for exponents in ((5, 6), (7, 6), (6, 5), (6, 7), (0, 6), (6, 255)):
         yield forged(f"tile exponents {exponents}", "unsupported", "tile", tile_exponents=exponents)
     yield forged("reserved field 1", "corrupt", "reserved", reserved=1)
     yield forged("reserved field 0x8000", "corrupt", "reserved", reserved=0x8000)
@@ -143,9 +164,45 @@ def _forged_headers() -> Iterator[Broken]:
     yield forged("metadata size 2^24 in a tiny file", "truncated", None, metadata_size=2**24)
     yield forged("payload size 2^32 - 4", "truncated", None, payload_size=2**32 - 4)
     yield forged("payload size not a multiple of 4", "corrupt", "payload", payload_size=18, trailer=bytes(32))
+    yield forged(
+        "payload size not a multiple of 4 in a file that ends early", "corrupt", "payload", payload_size=18, trailer=b""
+    )
     yield forged("payload size 0", "corrupt", "offset", payload_size=0)
     yield forged("payload size 4 more", "corrupt", "offset", payload_size=20, trailer=bytes(20))
     yield forged("header checksum", "checksum", "header", header_crc=0)
+
+
+def _several_faults() -> Iterator[Broken]:
+    """Headers with two faults, the first of which is named first."""
+
+    def forged(name: str, status: str, size: int | None = None, **fields) -> Broken:
+        return Broken(name, lambda: _raw(**fields)[:size], status, reader="open")
+
+    yield forged("47 bytes of major version 2", "truncated", 47, major=2)
+    yield forged("major version 2, and header size 44", "unsupported", major=2, header_size=44)
+    yield forged("major version 2, and a wrong header checksum", "unsupported", major=2, header_crc=1)
+    yield forged("header size 44, and a wrong header checksum", "corrupt", header_size=44, header_crc=1)
+    yield forged("wrong header checksum, and profile 3", "checksum", header_crc=1, profile=3)
+    yield forged("wrong header checksum, and width 0", "checksum", header_crc=1, width=0)
+    yield forged("wrong header checksum, and reserved field 1", "checksum", header_crc=1, reserved=1)
+    yield forged("profile 3, and header size past the file", "unsupported", profile=3, header_size=0xFFFC)
+    yield forged("width 0, and header size past the file", "limit", width=0, header_size=0xFFFC)
+    yield forged("reserved field 1, and header size past the file", "corrupt", reserved=1, header_size=0xFFFC)
+    yield forged("profile 3, and width 0", "unsupported", profile=3, width=0)
+    yield forged("12 bits per sample, and height 0", "unsupported", bits=12, height=0)
+    yield forged("flag bit 2, and 5 channels", "unsupported", flags=6, channels=5)
+    yield forged("tile width exponent 7, and reserved field 1", "unsupported", tile_exponents=(7, 6), reserved=1)
+    yield forged("tile height exponent 7, and metadata size 2^24 + 4", "unsupported", tile_exponents=(6, 7),
+                 metadata_size=2**24 + 4)  # fmt: skip
+    yield forged("tile width exponent 5, and width 0", "unsupported", tile_exponents=(5, 6), width=0)
+    yield forged("5 channels, and two-dimensional flag", "limit", channels=5)
+    yield forged("width 0, and reserved field 1", "limit", width=0, reserved=1)
+    yield forged("metadata size 2^24 + 4, and payload size 18", "limit", metadata_size=2**24 + 4, payload_size=18)
+    yield forged("profile 3, and a file that ends early", "unsupported", 80, profile=3)
+    yield forged("height 0, and a file that ends early", "limit", 80, height=0)
+    yield forged("reserved field 1, and a file that ends early", "corrupt", 80, reserved=1)
+    yield forged("file that ends early, and a wrong tables' checksum", "truncated", -1, table_crc=1)
+    yield forged("wrong tables' checksum, and first offset 4", "checksum", table_crc=1, offsets=[4, 16])
 
 
 def _forged_tables() -> Iterator[Broken]:
@@ -153,7 +210,7 @@ def _forged_tables() -> Iterator[Broken]:
     right = [0, 4096, 4480, 4608, 4620]
 
     def offsets(name: str, *values: int) -> Broken:
-        return Broken(name, lambda: _raw(FOUR_TILES, offsets=values), "corrupt", "offset")
+        return Broken(name, lambda: _raw(FOUR_TILES, offsets=values), "corrupt", "offset", "open")
 
     assert [len(stream) for stream in writer.raw_file(FOUR_TILES).streams] == np.diff(right).tolist()
     yield offsets("first offset 4", 4, *right[1:])
@@ -165,24 +222,81 @@ def _forged_tables() -> Iterator[Broken]:
     yield offsets("offset 2^32 - 4", 0, 4096, 2**32 - 4, 4608, 4620)
     yield offsets("last offset before the payload's end", *right[:4], 4616)
     yield offsets("last offset past the payload's end", *right[:4], 4624)
-    yield Broken("tables' checksum", lambda: _raw(FOUR_TILES, table_crc=1), "checksum", "table")
+    # Tiles that would decode if the offsets were not looked at.
+    small = writer.paper_file(_image(2, 66), has_checksums=False)
+    first, second = small.streams
+    size, end = len(first), len(first) + len(second)
+
+    def small_offsets(name: str, streams: list[bytes], *values: int) -> Broken:
+        file = replace(small, streams=streams, offsets=values)
+        return Broken(name, file.to_bytes, "corrupt", "offset", "open")
+
+    yield small_offsets("first offset 4, behind 4 bytes", [bytes(4) + first, second], 4, size + 4, end + 4)
+    yield small_offsets("last offset before 4 bytes more", [first, second + bytes(4)], 0, size, end)
+    yield small_offsets("equal offsets of two tiles", [first, second], 0, end, end)
+    yield small_offsets("offset of the second tile past the payload", [first, second], 0, end + 4, end)
+    yield small_offsets("last offset past the payload", [first, second], 0, size, end + 4)
+    unpadded = [stream[: 2 + int.from_bytes(stream[:2], "little")] for stream in small.streams]
+    payload, odd = writer.padded(b"".join(unpadded)), len(unpadded[0])
+    assert odd % 4
+    assert len(payload) - odd - len(unpadded[1]) < 4
+    yield small_offsets("second offset not a multiple of 4", [payload], 0, odd, len(payload))
+
+    yield Broken("tables' checksum", lambda: _raw(FOUR_TILES, table_crc=1), "checksum", "table", "open")
+    for name, table_crc, has_checksums in (
+        ("tables' checksum, without tile checksums", 1, False),
+        ("tables' checksum of the offsets alone", writer.crc32c(bytes(4) + b"\x10\0\0\0"), True),
+    ):
+        forged = partial(_raw, table_crc=table_crc, has_checksums=has_checksums)
+        yield Broken(name, forged, "checksum", "table", "open")
+
+
+def _forged_tile_checksums() -> Iterator[Broken]:
+    two = writer.fast_file(_image(3, 66))
+    right = [writer.crc32c(stream) for stream in two.streams]
+    no_fast_tile = b"\x03" + two.streams[0][1:]
+
+    def wrong(name: str, *checksums: int) -> Broken:
+        build = replace(two, checksums=checksums).to_bytes
+        return Broken(name, build, "checksum", "tile", "verify")
+
+    yield wrong("checksum of the first of two tiles", right[0] ^ 1, right[1])
+    yield wrong("checksum of the second of two tiles", right[0], right[1] ^ 2**31)
+    yield wrong("checksums of two tiles swapped", *reversed(right))
+    pixels = GRAY.tobytes()
+    assert len(pixels) % 4
     yield Broken(
-        "tables' checksum, without tile checksums",
-        lambda: _raw(FOUR_TILES, table_crc=1, has_checksums=False),
+        "checksum of a tile without its padding",
+        lambda: _raw(checksums=[writer.crc32c(pixels)]),
         "checksum",
-        "table",
+        "tile",
+        "verify",
     )
-    for tile in range(4):
-        yield Broken(
-            f"checksum of tile {tile}", lambda tile=tile: _with_wrong_checksum(tile), "checksum", "tile", "verify"
-        )
-
-
-def _with_wrong_checksum(tile: int) -> bytes:
-    file = writer.raw_file(FOUR_TILES)
-    checksums = [writer.crc32c(stream) for stream in file.streams]
-    checksums[tile] ^= 1
-    return replace(file, checksums=checksums).to_bytes()
+    yield Broken(
+        "wrong checksum of a tile that does not decode",
+        lambda: replace(two, streams=[no_fast_tile, two.streams[1]], checksums=right).to_bytes(),
+        "checksum",
+        "tile",
+        "verify",
+        "corrupt",
+    )
+    yield Broken(
+        "tile that does not decode before one with a wrong checksum",
+        lambda: replace(
+            two, streams=[no_fast_tile, two.streams[1]], checksums=[writer.crc32c(no_fast_tile), 1]
+        ).to_bytes(),
+        "corrupt",
+        "transform",
+    )
+    longest = bytes(64 * 64 * 8 + 4096 + 4)
+    yield Broken(
+        "wrong checksum of a tile longer than any",
+        lambda: _with_streams(GRAY, writer.FAST, [longest], checksums=[1]),
+        "checksum",
+        "tile",
+        "verify",
+        "corrupt",
+    )
 
 
 def _forged_metadata() -> Iterator[Broken]:
@@ -198,14 +312,39 @@ def _forged_metadata() -> Iterator[Broken]:
     yield area("metadata value past the area", entry(b"key", b"value", value_size=9))
     yield area("metadata value size 2^32 - 1", entry(b"key", b"value", value_size=2**32 - 1))
     yield area("metadata sizes whose 32-bit sum wraps to fit", entry(b"key", b"value", value_size=2**32 - 3))
+    yield area("metadata sizes whose 32-bit sum ends the area", entry(b"key", b"!", value_size=2**32 - 1))
     yield area("second metadata entry past the area", _ENTRY + entry(b"key", b"value", value_size=64))
     yield area("metadata area that ends in a word", _ENTRY + bytes([1, 0, 0, 0]))
     yield area("metadata area with zeros at its end", _ENTRY + bytes(8))
     yield area("metadata key twice in a row", _ENTRY + _ENTRY)
     yield area("metadata key again", _ENTRY + entry(b"exif", b"1") + entry(b"icc", b"2"))
+    yield area("metadata key again, not the first", _ENTRY + entry(b"k", b"1") + entry(b"x", b"") + entry(b"k", b"2"))
+    yield area("metadata key again after many", _ENTRY + b"".join(entry(b"%d" % i, b"") for i in range(300)) + _ENTRY)
     yield area("metadata key not UTF-8", entry(b"\xff\xfe", b"value"))
     yield area("metadata key of half a UTF-8 character", entry(b"caf\xc3", b"value"))
+    not_utf8 = {
+        "a lone continuation": b"\x80",
+        "half a character and a letter": b"\xc3(",
+        "two thirds of a character and a letter": b"\xe2\x82k",
+        "an over-long slash": b"\xc0\xaf",
+        "an over-long character of three bytes": b"\xe0\x9f\xbf",
+        "an over-long character of four bytes": b"\xf0\x8f\xbf\xbf",
+        "half a surrogate pair": b"\xed\xa0\x80",
+        "a surrogate pair": b"\xed\xa0\xbd\xed\xb8\x80",
+        "a character past U+10FFFF": b"\xf4\x90\x80\x80",
+        "a first byte past all": b"\xf5\x80\x80\x80",
+    }
+    for name, key in not_utf8.items():
+        yield area(f"metadata key of {name}", entry(key, b"value"))
+        yield area(f"second metadata key of {name}", _ENTRY + entry(b"k" + key, b""))
     yield Broken("metadata checksum", lambda: _raw(metadata=_ENTRY, metadata_crc=0), "checksum", "metadata", "metadata")
+    yield Broken(
+        "metadata checksum, and a key again",
+        lambda: _raw(metadata=_ENTRY + _ENTRY, metadata_crc=1),
+        "checksum",
+        "metadata",
+        "metadata",
+    )
     yield Broken("checksum of empty metadata", lambda: _raw(metadata_crc=1), "checksum", "metadata", "metadata")
 
 
@@ -236,6 +375,15 @@ def _paper_tiles() -> Iterator[Broken]:
             headers[y * (1 + bits // 8)] = n
             stream = writer.paper_stream([bytes(headers) + bytes(300)])
             yield paper(f"{bits}-bit paper row {y} of width {n}", image, stream)
+        for y in (0, 2):  # with the payload that the width asks for, of one octet a row
+            row_size = 1 + bits // 8
+            widths = [body[row * row_size] for row in range(3)]
+            at = 3 * row_size + sum(widths[:y])
+            wide = bytearray(body)
+            wide[at : at + widths[y]] = bytes(bits + 1)
+            wide[y * row_size] = bits + 1
+            name = f"{bits}-bit paper row {y} of width {bits + 1}, all there"
+            yield paper(name, image, writer.paper_stream([bytes(wide)]))
         yield paper(f"{bits}-bit paper body too long", image, writer.paper_stream([body + bytes(1)]))
         yield paper(f"{bits}-bit paper body too short", image, writer.paper_stream([body[:-1]]))
         yield paper(f"{bits}-bit paper body of one byte", image, writer.paper_stream([body[:1]]))
@@ -332,6 +480,10 @@ def _fast_residual_bodies() -> Iterator[Broken]:
             mode = index_bits << 3
             body = good.body + bytes(64)
             yield _fast(f"{bits}-bit mode with {index_bits} index bits", image, [Channel(mode, good.first, body)])
+        # Code 0 for every group, in a palette of as many codes as the index bits can name.
+        palette, words = bytes(2 ** (most + 1) // (2 if bits == 8 else 1)), bytes(2 * (most + 1))
+        channel = Channel((most + 1) << 3, good.first, palette + words)
+        yield _fast(f"{bits}-bit body with a palette for {most + 1} index bits", image, [channel])
         for index_bits, bitmap in product(range(most + 1), (False, True)):
             channel = writer.residual_channel(image, bits, index_bits=index_bits, bitmap=bitmap)
             name = f"{bits}-bit body with {index_bits} index bits{' and a bitmap' if bitmap else ''}"
@@ -357,6 +509,10 @@ def _fast_residual_bodies() -> Iterator[Broken]:
             body = bytearray(channel.body)
             body[at] = code
             yield _fast(f"palette code {code} at index {at}", GRAY16, [replace(channel, body=bytes(body))], "palette")
+    flat = CONSTANT.astype(np.uint16)
+    for code in (32, 255):
+        channel = Channel(1 << 3, 9, bytes([0, code]) + bytes(2))
+        yield _fast(f"palette code {code} that no group uses", flat, [channel], "palette")
     channel = writer.residual_channel(GRAY, 8, index_bits=0)
     body = bytes([channel.body[0] | 0x10]) + channel.body[1:]
     yield _fast("palette of one code with a high half", GRAY, [replace(channel, body=body)], "palette")
@@ -379,9 +535,8 @@ def _label_maps() -> Iterator[Broken]:
     units, groups, pixels = b"\x03", b"\x03\x03", b"\x48\x01\x08\x01"
     ranks = bytes([0b00101])  # in the order of groups: 9 from 7, 8 from 7, 9 from 7, 7 from 9, 7 from 9
     assert table + units + groups + pixels + ranks == good.body
-    yield body("label map with index bits", good.body, mode=7 | 1 << 3)
-    yield body("label map with a bitmap flag", good.body, mode=7 | 1 << 6)
-    yield body("label map with bit 7 of the mode", good.body, mode=7 | 1 << 7)
+    for bit in range(3, 8):
+        yield body(f"label map with bit {bit} of the mode", good.body, mode=7 | 1 << bit)
     yield body("label map empty", b"")
     yield body("label map too long", good.body, b"\0")
     yield body("label map without ranks", good.body[:-1])
@@ -409,6 +564,12 @@ def _label_maps() -> Iterator[Broken]:
         LABELS.astype(np.uint16),
         [replace(labels16, first=0x0107)],
     )
+    between = b"\x02\x07\x00\x08\x00\x09\x02" + units + bytes(2)
+    yield _fast(
+        "16-bit label map whose first value differs in its high byte and is no greater than all",
+        LABELS.astype(np.uint16),
+        [Channel(7, 0x0107, between)],
+    )
     yield _fast(
         "16-bit label values that descend as numbers, not as bytes",
         GRAY16,
@@ -420,40 +581,60 @@ def _label_maps() -> Iterator[Broken]:
 
 
 def _prototype_files() -> Iterator[Broken]:
+    flat = writer.PrototypeFile(64, 64, [bytes(128)] * 3)  # rows of width 0
+
     def forged(name: str, status: str, **fields) -> Broken:
-        return Broken(name, lambda: replace(writer.prototype_file(PROTOTYPE), **fields).to_bytes(), status)
+        return Broken(name, replace(flat, **fields).to_bytes, status, reader="open")
 
     def cut(name: str, length: int) -> Broken:
-        return Broken(name, lambda: writer.prototype_file(PROTOTYPE).to_bytes()[:length], "truncated")
+        return Broken(name, lambda: flat.to_bytes()[:length], "truncated", reader="open")
+
+    def patched(name: str, patch: bytes) -> Broken:
+        """A file whose last patch is another."""
+        return Broken(name, replace(flat, patches=[*flat.patches[:2], patch]).to_bytes, "corrupt", "patch")
 
     yield cut("prototype file that ends after the signature", 4)
     yield cut("prototype file that ends within the header", 12)
     yield cut("prototype file that ends before the sizes", 13)
-    yield cut("prototype file that ends within the sizes", 24)
-    yield cut("prototype file that ends before the patches", 25)
+    yield cut("prototype file that ends within the sizes", 18)
+    yield cut("prototype file that ends before the patches", 19)
     yield cut("prototype file that ends within the last patch", -1)
-    for width in (65, 100, 127):
+    for width in (1, 65, 100, 127):
         yield forged(f"prototype file of width {width}", "unsupported", width=width)
-    yield forged("prototype file of height 63", "unsupported", height=63)
-    yield forged("prototype file of width 0", "limit", width=0)
-    yield forged("prototype file of width -64", "limit", width=-64)
-    yield forged("prototype file of height -64", "limit", height=-64)
+    for height in (63, 96):
+        yield forged(f"prototype file of height {height}", "unsupported", height=height)
+    for side in ("width", "height"):
+        for size in (0, -64, 2**20 + 64, -(2**31)):
+            yield forged(f"prototype file of {side} {size}", "limit", **{side: size})
     yield forged("prototype file of width 2^31 - 64", "limit", width=2**31 - 64)
     yield forged("prototype file of 2^20 by 2^20 pixels", "limit", width=2**20, height=2**20)
+    yield forged("prototype file of 26816 by 26752 pixels", "limit", width=26816, height=26752)
+    yield forged("prototype file of 26752 by 26752 pixels in a tiny file", "truncated", width=26752, height=26752)
+    yield forged("prototype file of width 2^20 in a tiny file", "truncated", width=2**20)
     yield forged("prototype file of 2^14 by 2^14 pixels in a tiny file", "truncated", width=2**14, height=2**14)
-    yield forged("prototype file with patches of 32", "unsupported", patch_size=32)
-    flat = [bytes(128)] * 6
-    yield forged("prototype patch without its last row", "corrupt", patches=[*flat[:5], bytes(126)])
-    yield forged("prototype patch that ends within its last row", "corrupt", patches=[*flat[:5], bytes(127)])
-    yield forged("prototype patch whose last row is wider", "corrupt", patches=[bytes(126) + b"\x01\0", *flat[1:]])
-    yield forged("prototype patch of no bytes", "corrupt", patches=[b"", *flat[1:]])
+    for patch_size in (0, 32, 65, 128):
+        yield forged(f"prototype file with patches of {patch_size}", "unsupported", patch_size=patch_size)
+    yield forged("prototype file with patches of 32, and width 0", "unsupported", patch_size=32, width=0)
+    yield forged("prototype file of width 65, and height 0", "unsupported", width=65, height=0)
+    yield forged("prototype file of width 65, and no patches", "unsupported", width=65, patches=[])
+    yield forged("prototype file of height 0, and no patches", "limit", height=0, patches=[])
+    yield patched("prototype patch without its last row", bytes(126))
+    yield patched("prototype patch that ends within its last row", bytes(127))
+    yield patched("prototype patch whose last row is wider", bytes(126) + b"\x01\0")
+    yield patched("prototype patch with a row of width 9, all there", bytes(126) + b"\x09" + bytes(73))
+    yield patched("prototype patch with a row of width 15, all there", b"\x0f" + bytes(121 + 126))
+    yield patched("prototype patch of a byte too many", bytes(129))
+    yield patched("prototype patch of a row too many", bytes(130))
+    yield patched("prototype patch of no bytes", b"")
 
 
 def _catalogue() -> list[Broken]:
     sections = (
         _truncations,
         _forged_headers,
+        _several_faults,
         _forged_tables,
+        _forged_tile_checksums,
         _forged_metadata,
         _raw_tiles,
         _paper_tiles,

@@ -1,21 +1,38 @@
 """Fixtures that several test files share."""
 
+import gc
+import os
 import signal
 import subprocess
 import sys
+
+# Else OpenBLAS, for numpy, keeps another CPU busy while a process imports it; many of the processes here do no more.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import hypothesis
 import numpy as np
 import pytest
 
 from dali_l3 import _plugin, cli
+from dali_l3.jobs import running, workers
+from dali_l3.profiling import encoding
+from waiting import HANGS
 
-# How long examples take is the machine's affair.
-hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.load_profile("untimed")
+# How long examples take is the machine's affair. They are the same in every run: what fails does so until it is mended.
+# `pytest --hypothesis-profile exploring` draws others.
+untimed = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("exploring", untimed)
+hypothesis.settings.register_profile("steady", untimed, derandomize=True)
+hypothesis.settings.load_profile("steady")
 
 # A shell that runs the tests in the background ignores Ctrl-C, which the programs that they start would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish():
+    """Spares the collector all that was imported, which would take most of the time of tests that collect garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 def smooth_image(shape, dtype, seed=0):
@@ -35,7 +52,7 @@ def run_python(tmp_path):
 
     def run(program, env=None):
         result = subprocess.run(
-            [sys.executable, "-c", program], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120
+            [sys.executable, "-c", program], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=HANGS
         )
         assert result.returncode == 0, result.stderr
         return result.stdout.strip()
@@ -59,6 +76,27 @@ def run(monkeypatch, capsys):
         return code, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture
+def one_process(monkeypatch):
+    """Has tasks done here, unless they are for several workers: to start one takes longer than small tasks.
+
+    And has this process believe that there is one CPU, so that there are several only where a test asks for them.
+    """
+
+    def run_tasks(function, tasks, count=None, initializer=None, stopped=lambda: False, *limits):
+        if count is not None and count > 1:
+            yield from workers.run_tasks(function, tasks, count, initializer, stopped, *limits)
+            return
+        for task in tasks:
+            if stopped():
+                return
+            yield function(task)
+
+    for module in (running, encoding):
+        monkeypatch.setattr(module, "run_tasks", run_tasks, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
 
 
 @pytest.fixture(scope="session")

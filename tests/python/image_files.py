@@ -5,11 +5,14 @@ And random pixels, in PNG files written by a library, for tests to which files a
 
 from __future__ import annotations
 
+import io
 import struct
 import zlib
 
 import imagecodecs
 import numpy as np
+
+from dali_l3.images.reading import read_image
 
 ADAM7 = (
     (0, 0, 8, 8),
@@ -25,6 +28,25 @@ PNG_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 
 def noise(shape, dtype=np.uint8, seed=0):
     return np.random.default_rng(seed).integers(0, np.iinfo(dtype).max + 1, shape, dtype)
+
+
+def samples_of(shape, bits=8, seed=0):
+    """Random samples of so many bits, as uint8 or uint16."""
+    values = np.random.default_rng(seed).integers(0, 1 << bits, shape)
+    return values.astype(np.uint16 if bits > 8 else np.uint8)
+
+
+def assert_reads_as(data, expected):
+    pixels = read_image(data).pixels
+    assert pixels.dtype == expected.dtype
+    np.testing.assert_array_equal(pixels, expected)
+
+
+def saved(image, **options) -> bytes:
+    """The file that Pillow makes of its image."""
+    file = io.BytesIO()
+    image.save(file, **options)
+    return file.getvalue()
 
 
 def write_png(path, pixels=None):
@@ -68,10 +90,17 @@ def png(
         rows = b"".join(_png_rows(part, depth) for part in passes if part.size)
     else:
         rows = _png_rows(samples, depth)
-    header = struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, interlaced)
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        (png_chunk(b"IHDR", header), chunks, png_chunk(b"IDAT", zlib.compress(rows)), late, png_chunk(b"IEND", b""))
-    )
+    header = png_header(width, height, depth, color, interlaced)
+    return png_file(header, chunks, png_chunk(b"IDAT", zlib.compress(rows)), late)
+
+
+def png_header(width: int, height: int, depth: int = 8, color: int = 0, interlaced: int = 0) -> bytes:
+    return png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, interlaced))
+
+
+def png_file(*chunks: bytes) -> bytes:
+    """The signature, `chunks` and the end of a PNG."""
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks) + png_chunk(b"IEND", b"")
 
 
 def tiff(
@@ -126,32 +155,17 @@ def tiff(
     return data
 
 
-def bmp(rows: np.ndarray, bits: int, palette: np.ndarray | None = None, top_down: bool = False) -> bytes:
-    """A BMP. rows: (H, W) palette indices, or (H, W, 3) or (H, W, 4) RGB(A), written as BGR(A). palette: (N, 3) RGB."""
-    height, width = rows.shape[:2]
-    body = b""
-    for row in rows if top_down else rows[::-1]:
-        line = row[:, [2, 1, 0, 3][: row.shape[1]]].tobytes() if palette is None else pack_bits(row, bits)
-        body += line + b"\0" * (-len(line) % 4)
-    colours = b"".join(bytes([b, g, r, 0]) for r, g, b in (palette if palette is not None else ()))
-    masks = struct.pack("<IIII", 0xFF0000, 0xFF00, 0xFF, 0xFF000000) + b"BGRs" + bytes(48) if bits == 32 else b""
-    size = 40 + len(masks)
-    start = 14 + size + len(colours)
-    header = struct.pack(
-        "<IiiHHIIiiII",
-        size,
-        width,
-        -height if top_down else height,
-        1,
-        bits,
-        3 if bits == 32 else 0,
-        len(body),
-        0,
-        0,
-        len(colours) // 4,
-        0,
-    )
-    return b"BM" + struct.pack("<IHHI", start + len(body), 0, 0, start) + header + masks + colours + body
+def tiff_stack(pages, lost=()):
+    """A TIFF of so many pages of 6 x 5 gray pixels, which hold 0, 1, 2, …; of `lost` ones the pixels are not there."""
+    data = b"II*\0"
+    for page in range(pages):
+        strip = len(data) + 4
+        data += struct.pack("<I", strip + 30) + bytes([page]) * 30  # where the directory is
+        offset = 10**6 if page in lost else strip
+        tags = {256: 6, 257: 5, 258: 8, 259: 1, 262: 1, 273: offset, 277: 1, 278: 5, 279: 30}
+        entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+        data += struct.pack("<H", len(tags)) + entries  # the link to the next follows
+    return data + bytes(4)
 
 
 def exif(orientation: int, order: str = "<") -> bytes:

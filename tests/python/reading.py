@@ -86,6 +86,11 @@ class Reading:
     def batches(self, count: int) -> list[list[Delivered]]:
         return [self.batch() for _ in range(count)]
 
+    def pass_over(self, count: int) -> None:
+        """Runs batches without a look at them."""
+        for _ in range(count):
+            self.pipeline.run()
+
     def statistics(self) -> dict:
         return dali_l3.reader_stats(self.pipeline, "reader")
 

@@ -83,7 +83,7 @@ def test_failures_and_skips_are_reported_and_the_rest_converted(run, tree, tmp_p
     report = tmp_path / "report.jsonl"
     code, out, err = run("convert", tree, tmp_path / "l3", "--report", report)
     assert (code, out) == (1, "")
-    assert f"failed: {tree}/cats/bad.png: damaged or unusual PNG file" in err
+    assert f"failed: {tree}/cats/bad.png: truncated PNG file" in err
     assert f"skipped: not an image: 1 file\n  {tree}/cats/notes.txt" in err
     assert "3 converted, 2 skipped, 1 failed" in err
     records = read_report(report.read_text())
@@ -130,9 +130,11 @@ def test_a_file_asked_for_by_name_is_not_skipped_but_fails(run, tmp_path, name, 
 def test_export_skips_other_files_and_names_impostors(run, tmp_path):
     write_png(tmp_path / "src" / "a.png")
     (tmp_path / "src" / "b.l3").write_text("text")
+    (tmp_path / "src" / "c.l3").write_text("version https://git-lfs.github.com/spec/v1\noid")
     code, _, err = run("export", tmp_path / "src", tmp_path / "dst")
     assert code == 1
     assert "b.l3: named like an L3 file, but the content is not one" in err
+    assert "c.l3: is a Git LFS pointer, not an image: run 'git lfs pull'" in err
     assert "skipped: not an L3 file: 1 file" in err
 
 
@@ -162,7 +164,11 @@ def test_file_names_cannot_drive_the_terminal(run, tmp_path):
         (("convert", "src", "dst", "--effort", "4"), "--effort"),
         (("convert", "src", "dst", "--workers", "0"), "--workers"),
         (("convert", "src"), "DST"),
-        (("verify", "src"), "no L3 files in src"),
+        (("convert", "src", "dst", "--palette", "gray"), "'rgb', 'index'"),
+        (("convert", "src", "dst", "--pages", "all"), "'first', 'split'"),
+        (("convert", "src", "dst", "--pages", "split", "--mix", "bmp:1"), "--pages split and --mix exclude each other"),
+        (("convert", "src", "dst", "--timeout", "-1"), "--timeout"),
+        (("info", "src"), "no L3 files in src"),
     ],
 )
 def test_requests_that_make_no_sense(run, tree, monkeypatch, arguments, message):
@@ -266,13 +272,50 @@ def test_info_goes_on_after_a_bad_file(run, tmp_path):
     good.write_bytes(dali_l3.encode(noise((20, 30))))
     (tmp_path / "empty.l3").touch()
     (tmp_path / "text.l3").write_text("no L3 file at all, but longer than the header of one: " * 3)
-    code, out, err = run(
-        "info", tmp_path / "empty.l3", tmp_path / "text.l3", tmp_path, tmp_path / "missing", good, "--json"
-    )
+    code, out, err = run("info", tmp_path / "empty.l3", tmp_path / "text.l3", tmp_path / "missing", good, "--json")
     assert code == 1
     assert json.loads(out)["file"] == str(good)
-    assert len(err.splitlines()) == 4
+    assert len(err.splitlines()) == 3
     assert all(line.startswith(f"dali-l3: {tmp_path}") for line in err.splitlines())
+
+
+def test_info_shows_all_l3_files_in_folders_and_names_what_fails(run, tmp_path):
+    data = dali_l3.encode(noise((20, 30)), metadata={"icc": b"1"})
+    for name in ("a.l3", "deep/B.L3", "deep/by its content", ".hidden/c.l3"):
+        (tmp_path / "set" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "set" / name).write_bytes(data)
+    (tmp_path / "set" / "notes.txt").write_text("text")
+    write_png(tmp_path / "set" / "photo.png")
+    code, out, err = run("info", tmp_path / "set", "--json")
+    assert (code, err) == (0, "")
+    files = [os.path.relpath(json.loads(line)["file"], tmp_path / "set") for line in out.splitlines()]
+    assert files == ["a.l3", "deep/B.L3", "deep/by its content"]
+
+    (tmp_path / "set" / "cut.l3").write_bytes(data[:50])
+    (tmp_path / "set" / "gone.l3").symlink_to("nowhere")
+    code, out, err = run("info", tmp_path / "set")
+    assert code == 1
+    assert out.count("30 x 20 pixels of 1 x uint8") == out.count("icc (1 byte)\n") == 3
+    assert err.splitlines()[0].startswith(f"dali-l3: {tmp_path}/set/cut.l3: truncated")
+    assert err.splitlines()[1:] == [f"dali-l3: {tmp_path}/set/gone.l3: dangling symbolic link"]
+
+
+def test_info_of_a_folder_takes_no_more_memory_for_more_files(run, tmp_path, monkeypatch):
+    """It lists a folder at a time, and shows each file before it looks at the next."""
+    for number in range(3):
+        (tmp_path / f"{number}").mkdir()
+        (tmp_path / f"{number}" / "a.l3").write_bytes(dali_l3.encode(noise((2, 3))))
+    events = []
+    scandir = os.scandir
+
+    def record(path):
+        events.append(os.path.basename(path))
+        return scandir(path)
+
+    monkeypatch.setattr("os.scandir", record)
+    monkeypatch.setattr("builtins.print", lambda text: events.append(json.loads(text)["file"][-6:]))
+    run("info", "--json", tmp_path)
+    assert events[1:] == ["0", "0/a.l3", "1", "1/a.l3", "2", "2/a.l3"]
 
 
 @pytest.mark.parametrize("command", [(), ("convert",), ("export",), ("verify",), ("info",)])

@@ -186,7 +186,7 @@ import os
 import signal
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor
+from dali_l3.jobs import workers
 
 import worker_functions
 from dali_l3.jobs.outcomes import Task
@@ -214,7 +214,7 @@ def run():
 
 if __name__ == "__main__":
     threading.Thread(target=threading.Event().wait, daemon=True).start()  # one that could receive the signals
-    ProcessPoolExecutor.shutdown = announce("shutting down", ProcessPoolExecutor.shutdown)
+    workers._Pool.close = announce("shutting down", workers._Pool.close)
 """
 
 
@@ -263,9 +263,10 @@ def test_a_program_of_ones_own_ends_when_it_is_interrupted_twice(start_own_progr
 
 
 def test_an_interruption_does_not_cut_a_submission_short(start_own_program):
-    process = start_own_program("ProcessPoolExecutor.submit = interrupting(ProcessPoolExecutor.submit)\nrun()")
-    assert process.stdout.readline() == "submitted\n"
+    """Nor loses it a worker that is being started: the end waits for it."""
+    process = start_own_program("workers._Pool._start = interrupting(workers._Pool._start)\nrun()")
     assert process.stdout.readline() == "shutting down\n"
+    assert process.stdout.readline() == "submitted\n"
 
 
 def exit_code_of(program):

@@ -20,17 +20,17 @@ from dali_l3.conversion import converting
 from dali_l3.conversion.converting import TO_L3, convert_file, convert_image, direction_to
 from dali_l3.conversion.exporting import TO_PNG, export_file
 from dali_l3.conversion.verifying import verify_file
-from dali_l3.errors import ConversionError
+from dali_l3.errors import ConversionError, TargetError
 from dali_l3.images import formats
 from dali_l3.images.formats import find_format
-from dali_l3.images.reading import read_image
+from dali_l3.images.reading import count_pages, read_as_stored, read_image
 from dali_l3.images.stored import ReadOptions
 from dali_l3.jobs import planning, walking
 from dali_l3.jobs.outcomes import Outcome, Task
 from dali_l3.jobs.planning import PlanError, plan
 from dali_l3.jobs.running import run_plan
 from dali_l3.jobs.workers import run_tasks
-from image_files import exif, noise, png, png_chunk
+from image_files import exif, noise, png, png_chunk, tiff
 
 
 def write_png(path, pixels=None):
@@ -98,11 +98,14 @@ def test_export_compresses_as_asked(tmp_path):
 
 def test_export_neither_turns_pixels_nor_changes_exif_data(tmp_path):
     pixels = noise((5, 6, 3))
-    (tmp_path / "a.l3").write_bytes(dali_l3.encode(pixels, metadata={"exif": exif(6)}))
-    assert export_file(Task(str(tmp_path / "a.l3"), str(tmp_path / "a.png"))).status == "done"
+    metadata = {"icc": b"profile", "exif": exif(6), "xmp": b"<x tiff:Orientation='6'/>"}
+    (tmp_path / "a.l3").write_bytes(dali_l3.encode(pixels, metadata=metadata))
+    outcome = export_file(Task(str(tmp_path / "a.l3"), str(tmp_path / "a.png")))
+    assert (outcome.status, outcome.notes) == ("done", ())
     data = (tmp_path / "a.png").read_bytes()
     np.testing.assert_array_equal(imagecodecs.png_decode(data), pixels)
     assert png_chunk(b"eXIf", exif(6)) in data
+    assert png_chunk(b"iTXt", b"XML:com.adobe.xmp" + bytes(5) + metadata["xmp"]) in data
 
 
 def test_export_of_a_single_channel_array_and_of_unknown_metadata(tmp_path):
@@ -113,6 +116,9 @@ def test_export_of_a_single_channel_array_and_of_unknown_metadata(tmp_path):
     np.testing.assert_array_equal(imagecodecs.png_decode((tmp_path / "a.png").read_bytes()), pixels[..., 0])
 
 
+LFS_POINTER = "is a Git LFS pointer, not an image: run 'git lfs pull'"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "status", "reason"),
     [
@@ -120,7 +126,11 @@ def test_export_of_a_single_channel_array_and_of_unknown_metadata(tmp_path):
         ("notes.txt", b"", "skipped", "not an image"),
         ("a.png", b"", "failed", "empty file"),
         ("a.png", b"text", "failed", "named like an image, but the content is not one"),
-        ("a.gif", b"GIF89a", "failed", "GIF files are not supported"),
+        ("a.gif", b"GIF89a", "failed", "GIF files are not supported: convert to PNG or TIFF first"),
+        ("a.png", b"version https://git-lfs.github.com/spec/v1\noid", "failed", LFS_POINTER),
+        ("labels.csv", b"version https://git-lfs.github.com/spec/v1\noid", "skipped", "not an image"),
+        ("page.html", b"<html>", "skipped", "not an image"),
+        ("page.jpg", b"<html>", "failed", "is an HTML page, not an image"),
         ("a", b"\x89L3I\r\n\x1a\n", "skipped", "an L3 file already"),
     ],
 )
@@ -170,9 +180,9 @@ def test_a_source_that_changes_while_it_is_read_is_newer_than_its_target(tmp_pat
 
     def read_slowly(data, options):
         touch(source, 1001)
-        return read_image(data, options)
+        return read_as_stored(data, options)
 
-    monkeypatch.setattr(converting, "read_image", read_slowly)
+    monkeypatch.setattr(converting, "read_as_stored", read_slowly)
     assert convert_file(Task(source, str(target))).status == "done"
     assert len(plan(source, str(target.parent), TO_L3).tasks) == 1
 
@@ -199,7 +209,8 @@ def test_images_that_cannot_be_converted_say_why(tmp_path):
 
 def test_a_target_that_cannot_be_written_is_a_failure_with_the_systems_reason(tmp_path):
     outcome = convert_file(Task(write_png(tmp_path / "a.png"), str(tmp_path / "missing" / "a.l3")))
-    assert (outcome.status, outcome.reason) == ("failed", "No such file or directory")
+    folder = tmp_path / "missing"
+    assert (outcome.status, outcome.reason) == ("failed", f"cannot write {folder}/a.l3: there is no folder {folder}")
 
 
 def test_verify_finds_damage(tmp_path):
@@ -377,6 +388,79 @@ def test_whatever_exists_under_the_name_of_a_target_is_only_replaced_if_asked_fo
     assert plan(source, str(target), TO_L3, overwrite=True).tasks == [Task(source, str(target), "l3-fast")]
 
 
+# ---- Pages -----------------------------------------------------------------------------------------------------------
+
+
+def write_stack(path, pages, seed=0):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(tiff(noise((5, 6, 1), seed=seed), pages=pages))
+    return str(path)
+
+
+def split(source, target, **options):
+    return plan(str(source), str(target), TO_L3, count_pages=count_pages, **options)
+
+
+def test_every_page_becomes_a_file_whose_number_has_as_many_digits_as_the_last(tmp_path):
+    source, target = tmp_path / "src", tmp_path / "dst"
+    for name, pages in (("a/one.tif", 1), ("a/two.tif", 2), ("ten", 10)):
+        write_stack(source / name, pages)
+    write_png(source / "b.png")
+    result = split(source, target)
+    assert [(os.path.relpath(task.target, target), task.page) for task in result.tasks] == [
+        ("b.l3", None),
+        *((f"ten-{number:02}.l3", number - 1) for number in range(1, 11)),
+        ("a/one.l3", None),
+        ("a/two-1.l3", 0),
+        ("a/two-2.l3", 1),
+    ]
+    assert [task.page for task in plan(str(source), str(target), TO_L3).tasks] == [None] * 4
+    kept = [os.path.basename(task.target) for task in split(source / "a", target, keep_suffix=True).tasks]
+    assert kept == ["one.tif.l3", "two.tif-1.l3", "two.tif-2.l3"]
+
+
+def test_a_page_and_an_image_that_would_become_one_file_stop_everything(tmp_path):
+    write_stack(tmp_path / "src" / "a.tif", 2)
+    write_png(tmp_path / "src" / "a-2.png")
+    write_png(tmp_path / "src" / "a.png")  # no rival
+    with pytest.raises(
+        PlanError, match=r"(?s)several sources would become one file.*/a-2\.png, .*/a\.tif -> .*/a-2\.l3$"
+    ):
+        split(tmp_path / "src", tmp_path / "dst")
+    assert len(split(tmp_path / "src", tmp_path / "dst", keep_suffix=True).tasks) == 4
+
+
+def test_the_pages_of_a_single_file_need_a_folder(tmp_path):
+    source = write_stack(tmp_path / "a.tif", 2)
+    with pytest.raises(PlanError, match=r"b\.l3: not a folder, which the 2 pages of .*a\.tif need as their target"):
+        split(source, tmp_path / "b.l3")
+    assert len(split(source, f"{tmp_path}/new/").tasks) == 2
+    assert split(write_stack(tmp_path / "c.tif", 1), tmp_path / "d.L3").tasks[0].target == str(tmp_path / "d.L3")
+
+
+def test_a_stack_whose_pages_cannot_be_counted_is_one_task_that_will_fail(tmp_path):
+    (tmp_path / "src").mkdir()
+    data = tiff(noise((5, 6, 1)), pages=2)
+    (tmp_path / "src" / "a.tif").write_bytes(data[:4] + b"\xff\xff\xff\x7f" + data[8:])
+    (task,) = split(tmp_path / "src", tmp_path / "dst").tasks
+    assert task.page is None
+    assert convert_file(task).status == "failed"
+
+
+def test_pages_are_kept_written_again_and_spared_as_other_files_are(tmp_path):
+    source, target = write_stack(tmp_path / "a.tif", 3), f"{tmp_path}/out/"
+    (tmp_path / "out").mkdir()
+    for task in split(source, target).tasks:
+        outcome = convert_file(task)
+        assert (outcome.status, outcome.page) == ("done", task.page)
+    (tmp_path / "out" / "a-2.l3").unlink()
+    (tmp_path / "out" / "a-3.l3").write_text("something of the user's")
+    result = split(source, target)
+    assert [(outcome.status, outcome.page) for outcome in result.outcomes] == [("kept", 0), ("failed", 2)]
+    assert [task.page for task in result.tasks] == [1]
+    assert [task.page for task in split(source, target, overwrite=True).tasks] == [0, 1, 2]
+
+
 # ---- Walking ---------------------------------------------------------------------------------------------------------
 
 
@@ -438,9 +522,8 @@ def test_walk_goes_as_deep_as_the_tree(tmp_path):
 def test_write_atomically_replaces_and_follows_the_umask(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"old")
-    seen = []
-    files.write_atomically(str(path), b"new", seen.append)
-    assert (path.read_bytes(), seen) == (b"new", [b"new"])
+    files.write_atomically(str(path), b"new")
+    assert path.read_bytes() == b"new"
     umask = os.umask(0)
     os.umask(umask)
     assert path.stat().st_mode & 0o777 == 0o666 & ~umask
@@ -469,15 +552,12 @@ def test_a_file_system_that_refuses_dates_gets_its_files(tmp_path, monkeypatch):
     assert (tmp_path / "a").read_bytes() == b"x"
 
 
-def test_a_check_that_fails_leaves_the_old_file(tmp_path):
+def test_a_file_that_reads_back_differently_leaves_the_old_one(tmp_path, monkeypatch):
     path = tmp_path / "a"
     path.write_bytes(b"old")
-
-    def check(data):
-        raise ValueError(f"bad {data!r}")
-
-    with pytest.raises(ValueError, match="bad b'new'"):
-        files.write_atomically(str(path), b"new", check)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: os.pwrite(descriptor, b"N", 0))  # as a bad disk would
+    with pytest.raises(TargetError, match="reads back differently"):
+        files.write_atomically(str(path), b"new")
     assert path.read_bytes() == b"old"
     assert names(tmp_path) == ["a"]
 
@@ -486,7 +566,8 @@ def test_a_write_that_was_killed_leaves_no_target_and_is_cleared_away(tmp_path):
     program = """
 import os, signal, sys
 from dali_l3.files import write_atomically
-write_atomically(sys.argv[1], b"x" * 1000, lambda data: os.kill(os.getpid(), signal.SIGKILL))
+os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
+write_atomically(sys.argv[1], b"x" * 1000)
 """
     result = subprocess.run([sys.executable, "-c", program, str(tmp_path / "a")])
     assert result.returncode == -9
@@ -498,11 +579,10 @@ write_atomically(sys.argv[1], b"x" * 1000, lambda data: os.kill(os.getpid(), sig
     assert names(tmp_path) == [f"not-hidden{files.PARTIAL_SUFFIX}"]
 
 
-def test_a_write_under_way_is_not_cleared_away(tmp_path):
+def test_a_write_under_way_is_not_cleared_away(tmp_path, monkeypatch):
     removed = []
-    files.write_atomically(
-        str(tmp_path / "a"), b"x", lambda data: removed.append(files.remove_stale_partials(str(tmp_path)))
-    )
+    monkeypatch.setattr(os, "fsync", lambda descriptor: removed.append(files.remove_stale_partials(str(tmp_path))))
+    files.write_atomically(str(tmp_path / "a"), b"x")
     assert removed == [0]
     assert names(tmp_path) == ["a"]
 

@@ -1,5 +1,6 @@
 """The operator decoders.l3 against numpy and against DALI's own decoders on the same pixels as PNG."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -20,6 +21,7 @@ from pipelines import (
     decode_one,
     sample_pixels,
 )
+from waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
@@ -375,13 +377,14 @@ def thread_times():
     """Nanoseconds that each of DALI's worker threads has run so far."""
     times = {}
     for task in pathlib.Path("/proc/self/task").iterdir():
-        if "[DALI][TP" in (task / "comm").read_text():
-            times[task] = int((task / "schedstat").read_text().split()[0])
+        with contextlib.suppress(OSError):  # it has ended
+            if "[DALI][TP" in (task / "comm").read_text():
+                times[task] = int((task / "schedstat").read_text().split()[0])
     return times
 
 
 def test_one_large_image_occupies_all_threads():
-    pixels = np.random.default_rng(3).integers(0, 256, (2160, 3840, 3), np.uint8)
+    pixels = np.random.default_rng(3).integers(0, 256, (1080, 1920, 3), np.uint8)
     encoded = np.frombuffer(as_l3(pixels, effort=1), np.uint8)
 
     @pipeline_def(batch_size=1, num_threads=2, device_id=None, exec_async=False, exec_pipelined=False)
@@ -390,14 +393,17 @@ def test_one_large_image_occupies_all_threads():
 
     pipe = pipeline()
     pipe.build()
-    shares = []
-    for _ in range(20):
-        before = thread_times()
-        (output,) = pipe.run()
-        spent = sorted(time - before.get(task, 0) for task, time in thread_times().items())[-2:]
-        shares.append(spent[0] / sum(spent))
+    (output,) = pipe.run()
     np.testing.assert_array_equal(np.array(output[0]), pixels)
-    assert max(shares) > 0.2  # of the work on one image; on a busy machine a thread may come late
+
+    def share_of_the_second():
+        """The part of an image's work that the thread does which does less."""
+        before = thread_times()
+        pipe.run()
+        less, more = sorted(time - before.get(task, 0) for task, time in thread_times().items())[-2:]
+        return less / (less + more)
+
+    wait_until(lambda: share_of_the_second() > 0.2)  # on a busy machine a thread may come late
 
 
 def test_source_and_layout_are_kept(folder):

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from waiting import HANGS
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 BENCHMARKS = ROOT / "benchmarks"
@@ -21,7 +23,7 @@ pytest.importorskip("matplotlib", reason="the demo and the benchmarks draw chart
 def run(script, *arguments, expect=0):
     """Runs a script in a fresh interpreter; returns what it printed."""
     command = [sys.executable, str(script), *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=HANGS)
     assert result.returncode == expect, result.stdout + result.stderr
     return result.stdout + result.stderr
 
@@ -45,12 +47,19 @@ def test_encode_decode():
     assert "truncated" in run(EXAMPLES / "encode_decode.py")
 
 
-def test_convert_folder(photos, tmp_path):
+@pytest.fixture(scope="module")
+def converted(photos, tmp_path_factory):
+    """The photographs as L3 files, and what convert_folder.py printed about them."""
+    folder = tmp_path_factory.mktemp("converted") / "l3"
+    return folder, run(EXAMPLES / "convert_folder.py", photos, folder)
+
+
+def test_convert_folder(converted):
     import dali_l3
 
-    output = run(EXAMPLES / "convert_folder.py", photos, tmp_path / "l3")
+    folder, output = converted
     assert len(re.findall("^done", output, re.MULTILINE)) == 3
-    assert dali_l3.peek((tmp_path / "l3/cat/chelsea.l3").read_bytes()).shape == (128, 192, 3)
+    assert dali_l3.peek((folder / "cat/chelsea.l3").read_bytes()).shape == (128, 192, 3)
 
 
 def test_convert_folder_fails_when_a_file_does(photos, tmp_path):
@@ -60,9 +69,8 @@ def test_convert_folder_fails_when_a_file_does(photos, tmp_path):
     assert "failed" in run(EXAMPLES / "convert_folder.py", source, tmp_path / "l3", expect=1)
 
 
-def test_train_pipeline(photos, tmp_path, plugin):
-    run(EXAMPLES / "convert_folder.py", photos, tmp_path / "l3")
-    output = run(EXAMPLES / "train_pipeline.py", tmp_path / "l3", "--batch-size", 2, "--size", 64)
+def test_train_pipeline(converted, plugin):
+    output = run(EXAMPLES / "train_pipeline.py", converted[0], "--batch-size", 2, "--size", 64)
     assert "2 batches of (3, 64, 64) images" in output
 
 

@@ -134,23 +134,25 @@ def test_a_lossy_format_that_lost_nothing_has_no_psnr(tmp_path):
     assert json.loads(outcome.to_json())["psnr"] is None
 
 
+XMP = b"<?xpacket begin='' id='W5M0MpCehiHzreSzNTczkc9d'?><x:xmpmeta xmlns:x='adobe:ns:meta/'/><?xpacket end='w'?>"
 ICC = b"".join(bytes([value]) * 3 for value in range(256))
 
 
 @pytest.mark.parametrize(
     ("name", "kept"),
     [
-        ("l3-fast", {"icc", "exif"}),
-        ("png", {"icc", "exif"}),
-        ("webp", {"icc", "exif"}),
-        ("webp@90", {"icc", "exif"}),
-        ("jpeg@90", {"icc", "exif"}),
-        ("tiff", {"icc"}),
+        ("l3-fast", {"icc", "exif", "xmp"}),
+        ("png", {"icc", "exif", "xmp"}),
+        ("webp", {"icc", "exif", "xmp"}),
+        ("webp@90", {"icc", "exif", "xmp"}),
+        ("jpeg@90", {"icc", "exif", "xmp"}),
+        ("tiff", {"icc", "xmp"}),
         ("bmp", set()),
     ],
 )
 def test_metadata_is_kept_where_the_format_has_a_place_for_it(tmp_path, name, kept):
     chunks = png_chunk(b"iCCP", b"x\0\0" + zlib.compress(ICC)) + png_chunk(b"eXIf", exif(6))
+    chunks += png_chunk(b"iTXt", b"XML:com.adobe.xmp" + bytes(5) + XMP)
     pixels = noise((9, 7, 3))
     (tmp_path / "a.png").write_bytes(png(pixels, 8, 2, chunks))
     format = find_format(name)
@@ -158,23 +160,34 @@ def test_metadata_is_kept_where_the_format_has_a_place_for_it(tmp_path, name, ke
     outcome = convert_file(Task(str(tmp_path / "a.png"), str(target), name))
     left_out = [
         f"metadata {key!r} has no place in a {format.signature} file and was left out"
-        for key in ("icc", "exif")
+        for key in ("icc", "exif", "xmp")
         if key not in kept
     ]
     assert outcome.notes == ("EXIF orientation 6 applied", *left_out)
     decoded, metadata = format.decode(target.read_bytes())
-    assert metadata == {key: value for key, value in (("icc", ICC), ("exif", exif(1))) if key in kept}
+    assert metadata == {key: value for key, value in (("icc", ICC), ("exif", exif(1)), ("xmp", XMP)) if key in kept}
     assert decoded.shape == (7, 9, 3), "upright"
     if name != "l3-fast":
         again = read_image(target.read_bytes())
         assert (again.pixels.shape, again.metadata) == ((7, 9, 3), metadata)
 
 
-def test_exif_data_that_does_not_fit_into_a_jpeg_file_is_left_out(tmp_path):
-    long = exif(1) + bytes(65528 - len(exif(1)))
-    for size, kept in ((65527, True), (65528, False)):
-        written = write_image(str(tmp_path / "a.jpg"), noise((9, 7, 3)), {"exif": long[:size]}, find_format("jpeg@90"))
+@pytest.mark.parametrize(("key", "most"), [("exif", 65527), ("xmp", 65502)])
+def test_metadata_that_does_not_fit_into_a_jpeg_file_is_left_out(tmp_path, key, most):
+    long = {"exif": exif(1), "xmp": XMP}[key].ljust(most + 1)
+    for size, kept in ((most, True), (most + 1, False)):
+        written = write_image(str(tmp_path / "a.jpg"), noise((9, 7, 3)), {key: long[:size]}, find_format("jpeg@90"))
         assert (written.notes == ()) == kept
+        assert (long[:size] in (tmp_path / "a.jpg").read_bytes()) == kept
+
+
+def test_xmp_data_is_where_other_libraries_look_for_it(tmp_path):
+    for name in ("png", "tiff", "webp", "jpeg@90"):
+        path = tmp_path / f"a{find_format(name).suffix}"
+        write_image(str(path), noise((9, 7, 3)), {"xmp": XMP}, find_format(name))
+        with Image.open(path) as image:
+            found = image.tag_v2[700] if name == "tiff" else image.info.get("XML:com.adobe.xmp") or image.info["xmp"]
+        assert (found.encode() if isinstance(found, str) else found) == XMP, name
 
 
 @pytest.mark.parametrize("name", ["l3-fast", "l3-raw", "png", "tiff", "bmp", "webp", "webp@50", "jpeg@95"])

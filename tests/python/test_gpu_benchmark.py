@@ -49,7 +49,10 @@ def benchmark(monkeypatch, tmp_path):
     monkeypatch.setattr(gpu_decode, "query_card", lambda field: "580.0")
     monkeypatch.setattr(gpu_decode, "importable", lambda name: False)
     monkeypatch.setattr(gpu_decode.shutil, "which", lambda name: None)
-    monkeypatch.setattr(gpu_decode, "PART_SECONDS", 2)
+    run_part = gpu_decode.run_part
+    monkeypatch.setattr(  # only what hangs is stopped, however slow this machine is
+        gpu_decode, "run_part", lambda part, seconds: run_part(part, 1 if "published" in part.name else seconds)
+    )
     return gpu_decode
 
 
@@ -73,7 +76,7 @@ def test_failing_and_hanging_parts_leave_the_others_alone(benchmark, monkeypatch
     ]
     reasons = {r["part"]: r["reason"] for r in records if r["what"] == "failure"}
     assert reasons["FHD, raw"] == "gpu_decode: 3 bytes differ from the CPU's"
-    assert reasons["FHD, published mapping"] == "stopped after 2 s"
+    assert reasons["FHD, published mapping"] == "stopped after 1 s"
     assert "FHD, raw" in message
     assert records[1] == {"what": "check", "images": 7}  # before anything is measured
     kernels = [(r["size"], r["profile"]) for r in records if r["what"] == "kernel"]

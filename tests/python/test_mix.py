@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -26,6 +27,10 @@ from dali_l3.errors import ConversionError
 from dali_l3.images.formats import find_format
 from dali_l3.images.writing import write_image
 from image_files import noise, write_png
+from processes import start
+from waiting import HANGS
+
+pytestmark = pytest.mark.usefixtures("one_process")
 
 RECORD = "dali_l3_mix.json"
 
@@ -167,10 +172,8 @@ def test_mixes_that_make_no_sense(text, message):
 # ---- Runs ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def tree(tmp_path):
+def write_tree(source):
     """Ten cats and five dogs of odd widths, RGB; an empty folder; a file that is no image."""
-    source = tmp_path / "src"
     for number in range(10):
         write_png(source / "cats" / f"{number}.png", noise((20, 31, 3), seed=number))
     for number in range(5):
@@ -178,6 +181,27 @@ def tree(tmp_path):
     (source / "empty").mkdir()
     (source / "dogs" / "notes.txt").write_text("text")
     return source
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return write_tree(tmp_path / "src")
+
+
+@pytest.fixture(scope="module")
+def mixed_once(tmp_path_factory):
+    """A folder with a tree `src` and its mix `mixed`, all BMP files."""
+    folder = tmp_path_factory.mktemp("mixed once")
+    process = start("convert", write_tree(folder / "src"), folder / "mixed", "--mix", "bmp:1", "--workers", 1)
+    _, errors = process.communicate(timeout=HANGS)
+    assert process.returncode == 0, errors
+    return folder
+
+
+@pytest.fixture
+def mixed(mixed_once, tmp_path):
+    """A copy of it."""
+    return shutil.copytree(mixed_once, tmp_path / "copy")
 
 
 def read_record(folder):
@@ -233,17 +257,17 @@ def test_a_tree_becomes_a_mix_and_a_record_of_it(run, tree, tmp_path):
 
 
 def test_the_seed_decides_and_one_format_will_do(run, tree, tmp_path):
-    for name, options in (
-        ("a", ["--mix", "l3-raw:1,png:1"]),
-        ("b", ["--mix", "png:1,l3-raw:1", "--seed", 0]),
-        ("c", ["--mix", "png:1,l3-raw:1", "--seed", 1]),
-        ("d", ["--mix", "bmp:1"]),
-    ):
-        assert run("convert", tree, tmp_path / name, *options)[0] == 0
-    drawn = {name: read_record(tmp_path / name)["images"] for name in "abcd"}
-    assert drawn["a"] == drawn["b"] != drawn["c"]
-    assert suffixes(tmp_path / "d" / "cats") == {".bmp": 10}
-    l3 = next((tmp_path / "a").rglob("*.l3")).read_bytes()
+    def planned(*options):
+        code, out, _ = run("convert", tree, tmp_path / "dst", *options, "--dry-run")
+        assert code == 0
+        return {line.split(" -> ")[1] for line in out.splitlines()}
+
+    drawn = planned("--mix", "l3-raw:1,png:1")
+    assert drawn == planned("--mix", "png:1,l3-raw:1", "--seed", 0) != planned("--mix", "png:1,l3-raw:1", "--seed", 1)
+    assert Counter(os.path.splitext(path)[1] for path in planned("--mix", "bmp:1")) == {".bmp": 15}
+    assert run("convert", tree, tmp_path / "dst", "--mix", "l3-raw:1,png:1")[0] == 0
+    assert set(map(str, states(tmp_path / "dst"))) == drawn
+    l3 = next((tmp_path / "dst").rglob("*.l3")).read_bytes()
     assert dali_l3.peek(l3).profile == "raw"
 
 
@@ -477,16 +501,15 @@ def test_images_that_differ_in_their_suffixes_alone_stop_everything(run, tree, t
         (("src", "mixed"), f"mixed: holds a mix ({RECORD})"),
     ],
 )
-def test_requests_that_make_no_sense(run, tree, monkeypatch, arguments, message):
-    monkeypatch.chdir(tree.parent)
-    (tree.parent / "full" / "cats").mkdir(parents=True)
-    (tree.parent / "full" / "cats" / "0.l3").touch()
-    run("convert", "src", "mixed", "--mix", "bmp:1")
-    before = states(tree.parent)
+def test_requests_that_make_no_sense(run, mixed, monkeypatch, arguments, message):
+    monkeypatch.chdir(mixed)
+    (mixed / "full" / "cats").mkdir(parents=True)
+    (mixed / "full" / "cats" / "0.l3").touch()
+    before = states(mixed)
     code, _, err = run("convert", *arguments)
     assert code == 2
     assert message in err
-    assert states(tree.parent) == before
+    assert states(mixed) == before
 
 
 @pytest.mark.parametrize(
@@ -505,16 +528,20 @@ def test_requests_that_make_no_sense(run, tree, monkeypatch, arguments, message)
         (lambda text: text.replace('"drawn"', '"painted"'), "not the record of a mix"),
     ],
 )
-def test_a_damaged_record_stops_everything(run, tree, tmp_path, change, message):
-    target = tmp_path / "dst"
-    run("convert", tree, target, "--mix", "bmp:1")
+def test_a_damaged_record_stops_everything(run, mixed, change, message):
+    source, target = mixed / "src", mixed / "mixed"
     (target / RECORD).write_text(change((target / RECORD).read_text()), encoding="latin-1")
     before = states(target)
-    write_png(tree / "cats" / "new.png", noise((9, 7, 3)))
-    code, _, err = run("convert", tree, target, "--mix", "bmp:1")
+    write_png(source / "cats" / "new.png", noise((9, 7, 3)))
+    code, _, err = run("convert", source, target, "--mix", "bmp:1")
     assert code == 2
     assert message in err
     assert states(target) == before
+
+
+def test_a_copy_whose_record_is_sound_is_continued(run, mixed):
+    """As those in the tests above would be, but for what is wrong with them."""
+    assert "15 kept" in run("convert", mixed / "src", mixed / "mixed", "--mix", "bmp:1")[2]
 
 
 def test_a_record_that_cannot_be_written_leaves_the_old_one(tree, tmp_path, monkeypatch):

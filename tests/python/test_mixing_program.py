@@ -19,6 +19,8 @@ CLOSE = 0.996  # of the best throughput: the smaller of mixes that are nearly as
 IMAGES = 1000
 GRID_STEPS = {1: 1, 2: 400, 3: 60}  # by number of formats
 
+fewer_examples = settings(max_examples=50)  # each solves linear programs
+
 
 def powers_of_ten(low, high):
     return st.floats(low, high).map(lambda exponent: 10.0**exponent)
@@ -77,11 +79,13 @@ def check_against_grid(problem):
 
 
 @given(problems(USUAL_FORMAT))
+@fewer_examples
 def test_no_mix_of_a_grid_is_faster(problem):
     check_against_grid(problem)
 
 
 @given(problems(ANY_FORMAT))
+@fewer_examples
 def test_no_mix_of_a_grid_is_faster_whatever_the_costs_are(problem):
     check_against_grid(problem)
 
@@ -106,12 +110,14 @@ def test_no_format():
 
 
 @given(problems(ANY_FORMAT))
+@fewer_examples
 def test_one_format_is_all_there_is(problem):
     costs, conditions = problem
     assert best_shares({"only": costs["format 0"]}, conditions) == {"only": 1.0}
 
 
 @given(problems(USUAL_FORMAT, least=2), st.floats(1.05, 10))
+@fewer_examples
 def test_a_format_that_is_worse_in_everything_has_no_share(problem, worse):
     costs, conditions = problem
     first = costs["format 0"]
@@ -140,6 +146,7 @@ def test_where_copying_limits_the_smallest_files():
 
 
 @given(problems(USUAL_FORMAT))
+@fewer_examples
 def test_memory_for_all_makes_loading_free(problem):
     costs, conditions = problem
     largest = max(each.memory_bytes for each in costs.values())
@@ -152,7 +159,7 @@ def test_memory_for_all_makes_loading_free(problem):
 
 
 @given(problems(ANY_FORMAT), st.integers(-20, 20), st.integers(-3, 10))
-@settings(max_examples=40)
+@fewer_examples
 def test_units_do_not_matter(problem, time_exponent, size_exponent):
     """Powers of two, which round nothing."""
     costs, conditions = problem

@@ -40,14 +40,14 @@ ORDERS = {
 @pytest.mark.parametrize("checkpointing", [False, True])
 @pytest.mark.parametrize("pad_last_batch", [False, True])
 @pytest.mark.parametrize("stick_to_shard", [False, True])
-@pytest.mark.parametrize("shards", [1, 3, 5])
+@pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_samples_are_those_of_the_file_reader(
     dataset, order, shards, stick_to_shard, pad_last_batch, checkpointing
 ):
     if stick_to_shard and "shuffle_after_epoch" in ORDERS[order]:
         pytest.skip("the two exclude each other")
-    for shard, batch_size in itertools.product(range(shards), [1, 4, 7]):
+    for shard, batch_size in itertools.product(range(shards), [3, 9]):  # 9: more than each of three shards has
         arguments = ORDERS[order] | {
             "file_root": str(dataset),
             "num_shards": shards,
@@ -58,7 +58,8 @@ def test_the_samples_are_those_of_the_file_reader(
             "checkpointing": checkpointing,
         }
         batches = math.ceil(3 * 23 / shards / batch_size) + 2
-        assert read(multi_format, batches, **arguments) == read(file_reader, batches, **arguments)
+        found, expected = (read(reader, batches, **arguments) for reader in (multi_format, file_reader))
+        assert found == expected, f"shard {shard}, batches of {batch_size}"
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 5])
@@ -100,17 +101,22 @@ def test_arguments_without_effect_are_warned_of(dataset, arguments, ignored, cap
 # ---- Mixing ----
 
 
+@pytest.fixture(scope="module")
+def four_formats(tmp_path_factory):
+    return write_dataset(tmp_path_factory.mktemp("four formats"), {"png": 21, "jpg": 8, "bmp": 11, "l3": 5})
+
+
 @pytest.mark.parametrize("shuffled", [{}, {"random_shuffle": True}, {"shuffle_after_epoch": True}], ids=str)
 @pytest.mark.parametrize("pad_last_batch", [False, True])
 @pytest.mark.parametrize("shards", [1, 2, 3])
-def test_batches_hold_the_formats_in_the_proportions_of_the_shard(tmp_path, shards, pad_last_batch, shuffled):
-    paths = write_dataset(tmp_path, {"png": 21, "jpg": 8, "bmp": 11, "l3": 5})
+def test_batches_hold_the_formats_in_the_proportions_of_the_shard(four_formats, shards, pad_last_batch, shuffled):
+    paths, root = four_formats, four_formats[0].parent.parent
     seen = []
     for shard in range(shards):
         reading = Reading(
             multi_format,
             batch_size=7,
-            file_root=str(tmp_path),
+            file_root=str(root),
             mix="dataset",
             num_shards=shards,
             shard_id=shard,
@@ -127,4 +133,4 @@ def test_batches_hold_the_formats_in_the_proportions_of_the_shard(tmp_path, shar
             counts = format_counts(batch)
             for name, total in totals.items():
                 assert math.floor(total * 7 / size) <= counts[name] <= math.ceil(total * 7 / size)
-    assert sorted(sample.path for sample in seen) == [str(path.relative_to(tmp_path)) for path in paths]
+    assert sorted(sample.path for sample in seen) == [str(path.relative_to(root)) for path in paths]

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from broken import BROKEN, ODD
 from oracle import decoder, writer
 from oracle.crc32c import crc32c
+from sound import SOUND
+from verdicts import QUESTIONS, verdicts
 
 DTYPES = (np.uint8, np.uint16)
 
@@ -233,7 +235,7 @@ def test_prototype_file_by_hand():
 # ---- Round trips
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     height=st.integers(1, 150),
     width=st.integers(1, 150),
@@ -257,7 +259,7 @@ def test_random_choices_round_trip(height, width, channels, dtype, profile, kind
 def test_every_predictor_with_all_index_bits(dtype, predictor, bitmap):
     rng = np.random.default_rng(predictor)
     for index_bits in range(writer.max_index_bits(8 * np.dtype(dtype).itemsize) + 1):
-        for height, width in ((1, 1), (2, 4), (3, 5), (1, 33), (64, 32), (63, 61)):
+        for height, width in ((1, 1), (2, 4), (3, 5), (1, 33), (64, 4), (63, 61)):
             image = make_image(rng, height, width, 0, dtype, "smooth")
             code = partial(writer.residual_channel, predictor=predictor, index_bits=index_bits, bitmap=bitmap, rng=rng)
             assert_same(decoder.decode(writer.fast_file(image, code_channel=code).to_bytes()), image)
@@ -293,7 +295,7 @@ def test_label_maps_of_every_rank_width(dtype, count):
 def test_transforms_round_trip(transform, channels, dtype):
     rng = np.random.default_rng(transform)
     for kind in ("noise", "extremes"):
-        image = make_image(rng, 20, 70, channels, dtype, kind)
+        image = make_image(rng, 5, 70, channels, dtype, kind)
         assert_same(decoder.decode(writer.fast_file(image, transform).to_bytes()), image)
 
 
@@ -301,7 +303,7 @@ def test_transforms_round_trip(transform, channels, dtype):
 def test_scales_round_trip(scale):
     rng = np.random.default_rng(scale)
     for transform in (0, 1, 2):
-        image = make_image(rng, 20, 70, 4, np.uint16)
+        image = make_image(rng, 5, 70, 4, np.uint16)
         if scale < 15:
             image &= np.uint16(65536 - 2**scale)
         assert scale in writer.scales_of(image)
@@ -311,7 +313,7 @@ def test_scales_round_trip(scale):
 def test_prototype_round_trip():
     rng = np.random.default_rng(0)
     for kind in ("noise", "smooth", "blocks"):
-        image = make_image(rng, 128, 192, 3, np.uint8, kind)
+        image = make_image(rng, 128, 128, 3, np.uint8, kind)
         assert_same(decoder.decode(writer.prototype_file(image, rng).to_bytes()), image)
 
 
@@ -328,14 +330,11 @@ def test_metadata_round_trip():
 
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.name)
 def test_broken_file_is_refused(case):
-    read = {
-        "decode": decoder.decode,
-        "verify": partial(decoder.decode, verify=True),
-        "metadata": decoder.read_metadata,
-    }[case.reader]
+    data = case.build()
+    assert verdicts(decoder, data) == case.verdicts
+    ask = QUESTIONS["decode" if case.reader == "open" else case.reader]
     with pytest.raises(decoder.OracleError) as caught:
-        read(case.build())
-    assert caught.value.status == case.status
+        ask(decoder, data)
     assert (case.message or "").lower() in str(caught.value).lower()
 
 
@@ -344,8 +343,8 @@ def test_odd_file_decodes(case):
     assert_same(decoder.decode(case.build()), case.image)
 
 
-def test_names_of_broken_files_are_unique():
-    assert len({case.name for case in [*BROKEN, *ODD]}) == len(BROKEN) + len(ODD)
+def test_names_of_files_are_unique():
+    assert len({case.name for case in [*BROKEN, *ODD, *SOUND]}) == len(BROKEN) + len(ODD) + len(SOUND)
 
 
 @pytest.mark.parametrize("profile", [writer.RAW, writer.PAPER, writer.FAST])
@@ -377,7 +376,6 @@ def test_every_flipped_bit_is_noticed_or_harmless(profile):
     assert refused == 8 * (len(data) - harmless)
 
 
-@settings(max_examples=200)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 def test_mangled_streams_give_pixels_or_an_oracle_error(data, seed):
     """Damage behind correct checksums must never end in another exception."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
 import types
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,11 +18,19 @@ from PIL import Image
 
 import dali_l3
 from dali_l3.profiling import command
+from dali_l3.profiling.diagnosis import limiting_stage
 from image_files import noise, write_png
+from waiting import HANGS, wait_until
 
-pytestmark = pytest.mark.usefixtures("plugin")
+pytestmark = pytest.mark.usefixtures("plugin", "one_process")
 
 QUICK = ("--batch-size", 4, "--threads", 2, "--quick", "--cache-size", "100KB")
+
+
+@pytest.fixture(autouse=True)
+def quicker(monkeypatch):
+    """Measures less than even --quick does: nothing here depends on how exact it is."""
+    monkeypatch.setattr(command, "_QUICK_SECONDS", 0.02)
 
 
 @pytest.fixture(scope="module")
@@ -45,19 +53,27 @@ def listing(folder):
 
 
 def test_profile_of_a_small_dataset(run, photos, tmp_path):
-    work = tmp_path / "work"
+    """With all there is: every report, the dataset that it recommends, and a sweep of qualities."""
+    work, target = tmp_path / "work", tmp_path / "mix"
     work.mkdir()
     found, page = tmp_path / "found.json", tmp_path / "found.html"
     before = {path: path.read_bytes() for path in photos.rglob("*.png")}
     options = ("--formats", "png,bmp,l3-fast", "--work", work, "--json", found, "--html", page, *QUICK)
-    code, _, errors = run("profile", photos, *options)
+    code, _, errors = run("profile", photos, *options, "--write", target, "--quality-sweep")
     assert code == 0, errors
     assert "The sample takes at most" in errors
     assert {path: path.read_bytes() for path in photos.rglob("*.png")} == before
     assert not listing(work)
+    HTMLParser().feed(page.read_text())
 
     result = json.loads(found.read_text())
     assert (result["images"], result["sample"]) == (8, 8)
+    check_the_measurements(result)
+    check_the_qualities(result)
+    check_the_dataset_that_was_written(result, photos, target)
+
+
+def check_the_measurements(result):
     assert set(result["formats"]) == {"png", "bmp", "l3-fast"}
     for name, measured in result["formats"].items():
         assert measured["costs"]["format"] == name
@@ -67,24 +83,53 @@ def test_profile_of_a_small_dataset(run, photos, tmp_path):
     assert sum(result["recommendation"]["weights"].values()) in (1, 10, 100)
     assert result["recommendation"]["weights"].keys() <= result["formats"].keys()
     assert [stage["name"] for stage in result["diagnosis"]["stages"]] == ["memory", "page cache", "disk"]
-    steps = result["search"]["search"]["steps"]
-    assert steps[0]["encoded"] == 5
-    HTMLParser().feed(page.read_text())
+    # The larger decodes faster, unless others keep this machine so busy that it is measured otherwise.
+    costs = [measured["costs"] for measured in result["formats"].values()]
+    pairs = [
+        (small, large)
+        for small, large in itertools.permutations(costs, 2)
+        if small["image_bytes"] < large["image_bytes"] and small["decode_seconds"] > large["decode_seconds"]
+    ]
+    assert bool(result["search"]) == bool(pairs)
+    assert not pairs or result["search"]["search"]["steps"][0]["encoded"] == 5
+
+
+def check_the_qualities(result):
+    sweep = {row["format"]: row for row in result["quality"]}
+    assert sweep["jpeg@50"]["image_bytes"] < sweep["jpeg@95"]["image_bytes"]
+    assert sweep["jpeg@50"]["psnr"] < sweep["jpeg@95"]["psnr"]
+    assert sweep["webp@50"]["ssim"] < sweep["webp@95"]["ssim"] <= 1
+
+
+def check_the_dataset_that_was_written(result, photos, target):
+    written = result["written"]
+    assert written["measured"]["mean"] > 0
+    assert written["predicted"] == result["recommendation"]["prediction"]["throughput"]
+    assert json.loads((target / "dali_l3_mix.json").read_text())["mix"] == result["recommendation"]["weights"]
+    images = [path for path in listing(target) if path.suffix in (".bmp", ".l3", ".png")]
+    assert len(images) == 8
+    for image in images:
+        source = np.asarray(Image.open((photos / image).with_suffix(".png")))
+        path = target / image
+        pixels = dali_l3.decode(path.read_bytes()) if image.suffix == ".l3" else np.asarray(Image.open(path))
+        np.testing.assert_array_equal(pixels, source)
 
 
 def test_a_training_step_takes_part(run, photos, tmp_path):
     found = tmp_path / "found.json"
-    code, _, errors = run("profile", photos, "--formats", "bmp", "--step-time", 200, "--json", found, *QUICK)
+    code, _, errors = run("profile", photos, "--formats", "bmp", "--step-time", 50, "--json", found, *QUICK)
     assert code == 0, errors
     diagnosis = json.loads(found.read_text())["diagnosis"]
-    assert diagnosis["limit"] == "step"
-    assert diagnosis["stages"][0]["name"] == "synthetic"
-    assert diagnosis["stages"][0]["throughput"]["mean"] <= 4 / 0.2
+    speeds = {stage["name"]: stage["throughput"]["mean"] for stage in diagnosis["stages"]}
+    assert [*speeds] == ["synthetic", "memory", "page cache", "disk"]
+    assert max(speeds.values()) <= 4 / 0.05
+    # The step, unless others keep this machine so busy that it is something else.
+    assert diagnosis["limit"] == limiting_stage({name: 1 / speed for name, speed in speeds.items()})
 
 
 def test_a_training_step_of_the_user(run, photos, tmp_path, monkeypatch):
     (tmp_path / "my_training.py").write_text(
-        "import time\nshapes = []\n\ndef step(outputs):\n    shapes.append(outputs[0].shape())\n    time.sleep(0.1)\n"
+        "shapes = []\n\ndef step(outputs):\n    shapes.append(outputs[0].shape())\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())
@@ -117,52 +162,25 @@ def test_a_training_step_that_fails(run, photos, tmp_path, monkeypatch, program,
     assert not list(tmp_path.glob(".dali-l3-profile-*"))
 
 
-def test_the_recommended_dataset_is_written_and_measured(run, photos, tmp_path):
-    target, found = tmp_path / "mix", tmp_path / "found.json"
-    code, _, errors = run("profile", photos, "--formats", "bmp,l3-fast", "--write", target, "--json", found, *QUICK)
-    assert code == 0, errors
-    result = json.loads(found.read_text())
-    written = result["written"]
-    assert written["measured"]["mean"] > 0
-    assert written["predicted"] == result["recommendation"]["prediction"]["throughput"]
-    assert json.loads((target / "dali_l3_mix.json").read_text())["mix"] == result["recommendation"]["weights"]
-    images = [path for path in listing(target) if path.suffix in (".bmp", ".l3")]
-    assert len(images) == 8
-    for image in images:
-        source = np.asarray(Image.open((photos / image).with_suffix(".png")))
-        path = target / image
-        pixels = np.asarray(Image.open(path)) if image.suffix == ".bmp" else dali_l3.decode(path.read_bytes())
-        np.testing.assert_array_equal(pixels, source)
-
-
-def test_what_is_written_includes_images_that_are_not_measured(run, tmp_path):
+def test_what_is_written_includes_images_that_are_not_measured_and_does_without_bad_ones(run, tmp_path):
     """NPY files are converted, which fn.decoders.image does not decode as they are."""
     source, target, found = tmp_path / "source", tmp_path / "mix", tmp_path / "found.json"
-    for number in range(8):
+    for number in range(10):
         pixels = noise((40, 60, 3), seed=number)
-        if number < 4:
+        if number < 6:
             write_png(source / f"{number}.png", pixels)
         else:
             np.save(source / f"{number}.npy", pixels)
-    code, _, errors = run("profile", source, "--formats", "bmp", "--write", target, "--json", found, *QUICK)
-    assert code == 0, errors
-    result = json.loads(found.read_text())
-    assert (result["images"], result["sample"]) == (8, 4)
-    assert len(list(target.glob("*.bmp"))) == 8
-
-
-def test_images_that_cannot_be_converted_do_not_keep_the_others_from_being_measured(run, photos, tmp_path):
-    source, target, found = tmp_path / "source", tmp_path / "mix", tmp_path / "found.json"
-    for number in range(8):
-        write_png(source / f"{number}.png", noise((40, 60, 3), seed=number))
     (source / "3.png").write_bytes((source / "3.png").read_bytes()[:200])
     (source / "lost.png").symlink_to("nowhere")
     code, _, errors = run("profile", source, "--formats", "bmp", "--write", target, "--json", found, *QUICK)
     assert code == 1
     assert f"failed: {source / '3.png'}" in errors
     assert f"failed: {source / 'lost.png'}" in errors
-    assert json.loads(found.read_text())["written"]["measured"]["mean"] > 0
-    assert len(list(target.glob("*.bmp"))) == 7
+    result = json.loads(found.read_text())
+    assert (result["images"], result["sample"]) == (10, 5)
+    assert result["written"]["measured"]["mean"] > 0
+    assert {path.stem for path in target.glob("*.bmp")} == set("0124") | set("56789")
 
 
 @pytest.mark.parametrize(
@@ -216,16 +234,6 @@ def test_without_a_gpu_the_mixed_decoder_is_refused_before_anything_is_measured(
     assert "The sample takes" not in errors
 
 
-def test_quality_sweep(run, photos, tmp_path):
-    found = tmp_path / "found.json"
-    code, _, errors = run("profile", photos, "--formats", "bmp", "--quality-sweep", "--json", found, *QUICK)
-    assert code == 0, errors
-    sweep = {row["format"]: row for row in json.loads(found.read_text())["quality"]}
-    assert sweep["jpeg@50"]["image_bytes"] < sweep["jpeg@95"]["image_bytes"]
-    assert sweep["jpeg@50"]["psnr"] < sweep["jpeg@95"]["psnr"]
-    assert sweep["webp@50"]["ssim"] < sweep["webp@95"]["ssim"] <= 1
-
-
 def test_images_that_cannot_be_read_are_named_and_left_out(run, photos, tmp_path):
     source = tmp_path / "source"
     for path in photos.rglob("*.png"):
@@ -273,13 +281,10 @@ def test_an_interrupted_run_leaves_nothing_behind(photos, tmp_path, signum):
     command = [sys.executable, "-m", "dali_l3.cli", "profile", str(photos), "--work", str(tmp_path)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
-        deadline = time.monotonic() + 120
-        while not any(tmp_path.glob(".dali-l3-profile-*/bmp")):
-            assert process.poll() is None, process.stderr.read()
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: process.poll() is not None or any(tmp_path.glob(".dali-l3-profile-*/bmp")))
+        assert process.poll() is None, process.stderr.read()
         os.kill(process.pid, signum)
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=HANGS)
     finally:
         process.kill()
     assert process.returncode != 0

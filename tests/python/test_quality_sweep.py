@@ -8,13 +8,22 @@ from PIL import Image
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
 from conftest import smooth_image
+from dali_l3.profiling import quality
 from dali_l3.profiling.encoding import encode_sample
 from dali_l3.profiling.measuring import Setting
 from dali_l3.profiling.quality import ssim, sweep
 from image_files import write_png
 
+pytestmark = pytest.mark.usefixtures("plugin", "one_process")
+
 SETTING = Setting(batch_size=2, threads=1, seconds=0.01)
 SHAPES = [(40, 60, 3), (33, 47, 3), (50, 41)]
+
+
+@pytest.fixture(autouse=True)
+def measuring_here(monkeypatch):
+    """Measures in this process. test_profile_measuring.py does so in processes of their own."""
+    monkeypatch.setattr(quality, "call_isolated", lambda function, *rest, **keywords: function(*rest, **keywords))
 
 
 def images(shapes, dtype=np.uint8):
@@ -30,7 +39,7 @@ def encoded(folder, pixels, formats):
 
 
 @pytest.mark.parametrize("lossless", ["png", "l3-fast", "bmp"])
-def test_figures_are_those_of_scikit_image(plugin, tmp_path, lossless):
+def test_figures_are_those_of_scikit_image(tmp_path, lossless):
     originals = images(SHAPES)
     sample = encoded(tmp_path, originals, [lossless, "jpeg@60"])
     (found,) = sweep(["jpeg@60"], sample, SETTING)
@@ -54,7 +63,7 @@ def test_figures_are_those_of_scikit_image(plugin, tmp_path, lossless):
     assert found.decode.mean > 0
 
 
-def test_more_quality_is_larger_and_closer_to_the_original(plugin, tmp_path):
+def test_more_quality_is_larger_and_closer_to_the_original(tmp_path):
     names = ["jpeg@30", "jpeg@95", "webp@30", "webp@95"]
     sample = encoded(tmp_path, images(SHAPES[:2]), ["png", "bmp", *names])
     steps = []
@@ -69,7 +78,7 @@ def test_more_quality_is_larger_and_closer_to_the_original(plugin, tmp_path):
     assert {each.lossless_bytes for each in found} == {np.mean([file.size for file in sample.files["png"]])}
 
 
-def test_images_that_a_format_cannot_hold_are_counted_out(plugin, tmp_path):
+def test_images_that_a_format_cannot_hold_are_counted_out(tmp_path):
     pixels = [*images([(40, 60, 3)], np.uint16), *images([(40, 60, 3), (41, 61)])]
     sample = encoded(tmp_path, pixels, ["l3-raw", "jpeg@80", "webp@80"])
     assert {name: sample.replaced(name) for name in sample.files} == {"l3-raw": 0, "jpeg@80": 1, "webp@80": 2}
@@ -81,32 +90,32 @@ def test_images_that_a_format_cannot_hold_are_counted_out(plugin, tmp_path):
     assert webp.lossless_bytes == sample.files["l3-raw"][1].size
 
 
-def test_a_format_that_holds_no_image_is_left_out(plugin, tmp_path):
+def test_a_format_that_holds_no_image_is_left_out(tmp_path):
     sample = encoded(tmp_path, images([(40, 60)], np.uint16), ["png", "jpeg@80"])
     assert sweep(["jpeg@80"], sample, SETTING) == []
 
 
-def test_originals_that_a_lossless_format_cannot_hold_are_l3(plugin, tmp_path):
+def test_originals_that_a_lossless_format_cannot_hold_are_l3(tmp_path):
     pixels = [np.dstack([images([(40, 60, 3)])[0], np.full((40, 60), 7, np.uint8)])]
     sample = encoded(tmp_path, pixels, ["bmp", "webp@50"])
     assert {name: sample.replaced(name) for name in sample.files} == {"bmp": 1, "webp@50": 0}
     assert 0 < sweep(["webp@50"], sample, SETTING)[0].ssim < 1
 
 
-def test_without_a_lossless_format_there_is_nothing_to_compare_with(plugin, tmp_path):
+def test_without_a_lossless_format_there_is_nothing_to_compare_with(tmp_path):
     sample = encoded(tmp_path, images(SHAPES), ["jpeg@80", "webp@80"])
     (found,) = sweep(["jpeg@80"], sample, SETTING)
     assert (found.ssim, found.lossless_bytes) == (None, None)
     assert found.psnr > 20
 
 
-def test_pixels_that_did_not_change_have_no_psnr(plugin, tmp_path):
+def test_pixels_that_did_not_change_have_no_psnr(tmp_path):
     sample = encoded(tmp_path, [np.full((16, 16), 128, np.uint8)], ["png", "jpeg@80"])
     (found,) = sweep(["jpeg@80"], sample, SETTING)
     assert (found.psnr, found.least_psnr, found.ssim) == (None, None, 1.0)
 
 
-def test_at_most_8_images_are_compared_evenly_spread(plugin, tmp_path, monkeypatch):
+def test_at_most_8_images_are_compared_evenly_spread(tmp_path, monkeypatch):
     compared = []
     monkeypatch.setattr("dali_l3.profiling.quality.ssim", lambda changed, _: compared.append(changed.shape[1]) or 0.5)
     sample = encoded(tmp_path, images([(8, 10 + number, 3) for number in range(35)]), ["png", "jpeg@80"])

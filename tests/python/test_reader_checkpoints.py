@@ -26,7 +26,7 @@ READERS = {
 }
 
 # In batches of 4, of 23 files: at the start, within the first epoch, around the borders of epochs, and much later.
-MOMENTS = [0, 1, 5, 6, 11, 12, 17, 40]
+MOMENTS = [0, 1, 5, 6, 12, 40]
 
 every_reader = pytest.mark.parametrize("reader", READERS)
 both_executors = pytest.mark.parametrize("exec_dynamic", [False, True])
@@ -41,9 +41,10 @@ def dataset(tmp_path_factory):
 
 
 @every_reader
-@both_executors
-@pytest.mark.parametrize("shards", [1, 2])
-@pytest.mark.parametrize("pad_last_batch", [False, True])
+@pytest.mark.parametrize(
+    ("exec_dynamic", "shards", "pad_last_batch"),
+    [(False, 1, False), (False, 2, True), (True, 1, True), (True, 2, False)],  # each with each
+)
 def test_a_checkpoint_resumes_with_the_same_samples_in_the_same_order(
     dataset, reader, exec_dynamic, shards, pad_last_batch
 ):
@@ -90,8 +91,7 @@ def test_a_checkpoint_moves_from_one_executor_to_the_other(dataset, reader):
 
 
 @every_reader
-@both_executors
-@pytest.mark.parametrize("lazy_init", [False, True])
+@pytest.mark.parametrize(("exec_dynamic", "lazy_init"), [(False, True), (True, False)])
 def test_a_reader_without_a_seed_resumes_in_the_order_that_it_had(dataset, reader, exec_dynamic, lazy_init):
     function, arguments = READERS[reader]
     arguments = arguments | {
@@ -144,7 +144,7 @@ def test_checkpointing_does_not_change_the_order(dataset, reader):
 def test_liquid_resumes_anywhere(dataset, batches, shards, **arguments):
     arguments |= {"file_root": dataset, "num_shards": shards, "shard_id": shards - 1, "stick_to_shard": True}
     reading = Reading(readers.liquid, checkpointing=True, **arguments)
-    reading.batches(batches)
+    reading.pass_over(batches)
     resumed = Reading(readers.liquid, checkpoint=reading.pipeline.checkpoint(), **arguments)
     assert resumed.batches(30) == reading.batches(30)
 
@@ -204,6 +204,6 @@ def test_resuming_after_many_epochs(dataset):
     """A checkpoint holds nothing but numbers: Liquid's epochs, each drawn from the one before, are planned anew."""
     arguments = {"file_root": dataset, "cache_size": 40000, "batch_size": 23}
     reading = Reading(readers.liquid, checkpointing=True, **arguments)
-    reading.batches(2000)
+    reading.pass_over(2000)
     resumed = Reading(readers.liquid, checkpoint=reading.pipeline.checkpoint(), **arguments)
     assert resumed.batches(3) == reading.batches(3)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import os
 
 from ..errors import ConversionError
-from ..files import open_regular
+from ..files import open_regular, target_errors
 from ..images.formats import L3_FAST, Format, find_format
-from ..images.reading import read_image
-from ..images.signatures import HEAD_SIZE, IMAGE_SUFFIXES, READABLE_FORMATS, sniff
-from ..images.stored import DEFAULT_OPTIONS, ReadOptions
-from ..images.writing import encode_image, write_image
+from ..images.palettes import is_read_otherwise
+from ..images.reading import read_as_stored, read_image, turn_upright
+from ..images.signatures import HEAD_SIZE, IMAGE_SUFFIXES, READABLE_FORMATS, not_an_image, sniff, unsupported
+from ..images.stored import DEFAULT_OPTIONS, Palette, ReadOptions
+from ..images.writing import encode_image, prepare_image
 from ..jobs.outcomes import Outcome, Status, Task, reporting
 from ..jobs.planning import Direction, is_other_file
+from ..jobs.serving import reserve
 
 
 def refusal(path: str, name: str | None) -> tuple[Status, str] | None:
@@ -22,15 +26,24 @@ def refusal(path: str, name: str | None) -> tuple[Status, str] | None:
     if name == "L3":
         return "skipped", "an L3 file already"
     if name:
-        return "failed", f"{name} files are not supported"
+        return "failed", unsupported(name)
     if os.path.splitext(path)[1].lower() not in IMAGE_SUFFIXES:
         return "skipped", "not an image"
-    return "failed", "named like an image, but the content is not one" if os.path.getsize(path) else "empty file"
+    with open_regular(path) as file:
+        return "failed", not_an_image(file.read(1024)) or "named like an image, but the content is not one"
 
 
-def direction_to(format: Format) -> Direction:
-    """The conversion of images to `format`."""
-    return Direction(format.name, format.suffix, format.signature, IMAGE_SUFFIXES, refusal, format.is_finished)
+def direction_to(format: Format, palette: Palette | None = None) -> Direction:
+    """The conversion of images to `format`.
+
+    palette: of `ReadOptions`, the choice that L3 files of an earlier run are held to; None: none
+    """
+
+    def is_finished(task: Task) -> bool:
+        finished = format.is_finished(task.target)
+        return finished and not (palette and is_read_otherwise(task.source, task.page, task.target, palette))
+
+    return Direction(format.name, format.suffix, format.signature, IMAGE_SUFFIXES, refusal, is_finished)
 
 
 TO_L3 = direction_to(find_format(L3_FAST))
@@ -57,18 +70,26 @@ def convert_file(task: Task, effort: int = 2, options: ReadOptions = DEFAULT_OPT
     file at `task.target`, made of an earlier source, is removed.
     The target gets its name only after it decoded to the same pixels (or, of a lossy format, was compared with them).
 
+    At most twice the pixels' size is held at once, and a constant; more for lossy formats and WebP (Format.memory).
+
     effort: of L3, 1 … 3
-    options: of reading
+    options: of reading; the task's page goes before theirs
     """
     with open_regular(task.source) as file:
         mtime_ns = os.fstat(file.fileno()).st_mtime_ns  # before reading: what is written later is newer
-        head = file.read(HEAD_SIZE)
-        refused = refusal(task.source, sniff(head))
+        refused = refusal(task.source, sniff(file.read(HEAD_SIZE)))
         if refused:
             return Outcome(task.source, task.target, *refused)
-        data = head + file.read()
-    image = read_image(data, options)
+        file.seek(0)
+        data = file.read()
+    if task.page is not None:
+        options = dataclasses.replace(options, page=task.page)
     format = find_format(task.format or L3_FAST, effort)
+    options = dataclasses.replace(options, reserve=functools.partial(reserve, times=format.memory))
+    source_size, stored = len(data), read_as_stored(data, options)
+    del data
+    image = turn_upright(stored)
+    del stored
     target, notes = task.target, image.notes
     obstacle = format.obstacle(image.pixels)
     if obstacle:
@@ -78,18 +99,21 @@ def convert_file(task: Task, effort: int = 2, options: ReadOptions = DEFAULT_OPT
         target += format.suffix
         if is_other_file(target, format.signature):
             raise ConversionError(f"{target} is in the way: it is not a file of format {format.signature}")
-    written = write_image(target, image.pixels, image.metadata, format, mtime_ns)
+    raw_size, prepared = image.pixels.nbytes, prepare_image(image.pixels, image.metadata, format)
+    del image
+    written = prepared.write(target, mtime_ns)
     if target != task.target and os.path.isfile(task.target):
-        os.unlink(task.target)  # what the source became when the format could still hold it
+        with target_errors(task.target):
+            os.unlink(task.target)  # what the source became when the format could still hold it
     return Outcome(
         task.source,
         target,
         "done",
         "",
         notes + written.notes,
-        source_size=len(data),
+        source_size=source_size,
         target_size=written.size,
-        raw_size=image.pixels.nbytes,
+        raw_size=raw_size,
         format=format.name,
         psnr=written.psnr,
     )

@@ -12,6 +12,7 @@ from ..files import write_atomically
 from ..jobs.outcomes import Outcome
 from ..jobs.planning import PlanError
 from ..version import __version__
+from ..wording import counted
 
 RECORD_NAME = "dali_l3_mix.json"
 
@@ -26,15 +27,18 @@ class MixSettings:
     mix: names of formats and their weights
     seed: of the draw
     keep_suffix: whether a.png becomes a.png.bmp, not a.bmp
+    palette: what becomes of palettes, "rgb" or "index"
     """
 
     mix: dict[str, int]
     seed: int = 0
     keep_suffix: bool = False
+    palette: str = "rgb"
 
     def __str__(self) -> str:
         mix = ",".join(f"{name}:{weight}" for name, weight in self.mix.items())
-        return f"--mix {mix} --seed {self.seed}" + " --keep-suffix" * self.keep_suffix
+        text = f"--mix {mix} --seed {self.seed}" + " --keep-suffix" * self.keep_suffix
+        return text + f" --palette {self.palette}" * (self.palette != "rgb")
 
 
 @dataclass
@@ -101,8 +105,7 @@ class MixRecord:
         for name, total in self.totals().items():
             line = f"{name}: {total['drawn']} drawn"
             if total["files"]:
-                files = "file" if total["files"] == 1 else "files"
-                line += f", {total['files']} {files}, {total['bytes'] / 1e6:.2f} MB"
+                line += f", {counted(total['files'], 'file')}, {total['bytes'] / 1e6:.2f} MB"
             if "psnr_mean" in total:
                 line += f", PSNR {total['psnr_mean']:.2f} dB on average, {total['psnr_min']:.2f} dB at worst"
             if total["not_representable"]:
@@ -145,7 +148,8 @@ class MixRecord:
     def _from_json(cls, content: dict) -> MixRecord:
         mix = dict(content["mix"].items())
         images = {path: _image_from_json(entry, mix) for path, entry in content["images"].items()}
-        return cls(MixSettings(mix, content["seed"], content["keep_suffix"]), images)
+        palette = content.get("palette", "rgb")  # records of versions without the option have none
+        return cls(MixSettings(mix, content["seed"], content["keep_suffix"], palette), images)
 
 
 def _image_to_json(image: MixedImage) -> dict[str, str | int | float]:

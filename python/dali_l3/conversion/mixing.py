@@ -11,9 +11,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..errors import ConversionError
+from ..errors import ConversionError, TargetError
 from ..images.formats import find_format
 from ..images.signatures import sniff_file
+from ..images.stored import Palette
 from ..jobs.outcomes import Outcome
 from ..jobs.planning import Direction, Plan, PlanError, plan_tree
 from ..jobs.walking import walk
@@ -81,7 +82,13 @@ def draw(images: Iterable[str], mix: Mapping[str, int], seed: int, drawn: Mappin
 
 
 def plan_mix(
-    source: str, target: str, mix: Mapping[str, int], seed: int = 0, overwrite: bool = False, keep_suffix: bool = False
+    source: str,
+    target: str,
+    mix: Mapping[str, int],
+    seed: int = 0,
+    overwrite: bool = False,
+    keep_suffix: bool = False,
+    palette: Palette = "rgb",
 ) -> tuple[Plan, MixRecord]:
     """Plans the conversion of the images of the tree `source` to the formats that are drawn for them.
 
@@ -89,13 +96,14 @@ def plan_mix(
     record with the plan; nothing has been written.
 
     mix: formats and their weights, see `parse_mix`
+    palette: of `ReadOptions`, the choice that the record shall hold all runs to
 
     Raises PlanError where `plan` does, if `source` is not a folder, and if `target` holds other files than those of a
     mix with the same settings.
     """
     if not os.path.isdir(source):
         raise PlanError(f"{source}: " + ("a mix wants a folder" if os.path.exists(source) else "no such folder"))
-    settings = MixSettings(dict(mix), seed, keep_suffix)
+    settings = MixSettings(dict(mix), seed, keep_suffix, palette)
     earlier = MixRecord.load(target)
     if earlier and earlier.settings != settings:
         raise PlanError(f"{target}: made with {earlier.settings}; continue with that, or choose another folder")
@@ -124,6 +132,7 @@ def recorded(outcomes: Iterator[Outcome], record: MixRecord, source: str, target
     """
     os.makedirs(target, exist_ok=True)
     record.save(target)  # a run that is killed leaves what was drawn
+    saving: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
     try:
         with contextlib.closing(outcomes):
             for outcome in outcomes:
@@ -131,8 +140,12 @@ def recorded(outcomes: Iterator[Outcome], record: MixRecord, source: str, target
                 if outcome.status == "done" and path in record.images:  # not so if it became an image after the draw
                     record.add(path, outcome)
                 yield outcome
+    except TargetError:  # says why the record may not be saved either
+        saving = contextlib.suppress(TargetError)
+        raise
     finally:
-        record.save(target)
+        with saving:
+            record.save(target)
 
 
 def _is_image(path: str) -> bool:
@@ -151,5 +164,5 @@ def _direction_to(name: str, is_recorded: bool) -> Direction:
     format = find_format(name)
     direction = direction_to(format)
     if format.lossy and not is_recorded:  # the file's loss is unknown, for the run that wrote it was killed
-        return dataclasses.replace(direction, is_finished=lambda path: False)
+        return dataclasses.replace(direction, is_finished=lambda task: False)
     return direction

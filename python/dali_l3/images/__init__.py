@@ -1,8 +1,9 @@
 """Image files to arrays and back.
 
 - `signatures`: which format a file has, by its first bytes
-- `reading`: image files to arrays; `png`, `pillow_formats`, `tiff`, `pnm`, `npy` read one format each, `stored` is what
-  they have in common
+- `reading`: image files to arrays; `png`, `jpeg` with `jpeg_stream`, `webp`, `bmp` with `bmp_header`, `tiff`, `pnm` and
+  `npy` read one format each, `stored` is what they have in common
+- `png_chunks`, `png_metadata`, `png_pixels`: the parts of `png`
 - `exif`: orientation
 - `encoders`, `formats`, `writing`: arrays to image files, and the proof that they are the same
 - `wholeness`: whether an image file is whole, without decoding it

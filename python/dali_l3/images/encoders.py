@@ -1,7 +1,7 @@
 """Pixels and metadata to image files other than L3.
 
-Everywhere here pixels are (H, W) or (H, W, C), C = 2 … 4, and metadata is `icc`, an ICC profile, and `exif`, a TIFF
-structure without prefix; other keys, and those that a format has no place for, are left out.
+Everywhere here pixels are (H, W) or (H, W, C), C = 2 … 4, and metadata is `icc`, an ICC profile, `exif`, a TIFF
+structure without prefix, and `xmp`, an XMP packet; other keys, and those that a format has no place for, are left out.
 """
 
 from __future__ import annotations
@@ -16,34 +16,35 @@ import numpy as np
 import tifffile
 from PIL import Image
 
-from .exif import PREFIX
+from .exif import PREFIX, XMP_PREFIX
+from .png_chunks import chunk
 
+_TIFF_XMP, _TIFF_BYTE = 700, 1
 _IHDR_END = 8 + 12 + 13  # the signature, the frame of the header chunk, its body
 
 
 def encode_png(pixels: np.ndarray, metadata: Mapping[str, bytes], level: int = 6) -> bytes:
-    """Encodes uint8 or uint16 as gray, gray and alpha, RGB or RGBA; keeps `icc` and `exif`.
+    """Encodes uint8 or uint16 as gray, gray and alpha, RGB or RGBA; keeps `icc`, `exif` and `xmp`.
 
     level: zlib's compression level, 0 … 9.
     """
     png = imagecodecs.png_encode(np.ascontiguousarray(pixels), level=level)
-    chunks = b"".join(_PNG_CHUNKS[key](value) for key, value in metadata.items() if key in _PNG_CHUNKS)
-    return png[:_IHDR_END] + chunks + png[_IHDR_END:]
-
-
-def _chunk(kind: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+    chunks = [_PNG_CHUNKS[key](value) for key, value in metadata.items() if key in _PNG_CHUNKS]
+    view = memoryview(png)
+    return b"".join([view[:_IHDR_END], *chunks, view[_IHDR_END:]]) if chunks else png
 
 
 _PNG_CHUNKS = {
-    "icc": lambda profile: _chunk(b"iCCP", b"ICC profile\x00\x00" + zlib.compress(profile)),
-    "exif": lambda exif: _chunk(b"eXIf", exif),
+    "icc": lambda profile: chunk(b"iCCP", b"ICC profile\x00\x00" + zlib.compress(profile)),
+    "exif": lambda exif: chunk(b"eXIf", exif),
+    "xmp": lambda xmp: chunk(b"iTXt", b"XML:com.adobe.xmp\x00\x00\x00\x00\x00" + xmp),  # not compressed, no language
 }
 
 
 def encode_tiff(pixels: np.ndarray, metadata: Mapping[str, bytes]) -> bytes:
-    """Encodes uint8 or uint16 as gray, gray and alpha, RGB or RGBA, compressed with Deflate; keeps `icc`."""
+    """Encodes uint8 or uint16 as gray, gray and alpha, RGB or RGBA, compressed with Deflate; keeps `icc` and `xmp`."""
     channels = pixels.shape[2] if pixels.ndim == 3 else 1
+    xmp = metadata.get("xmp")
     file = io.BytesIO()
     tifffile.imwrite(
         file,
@@ -54,31 +55,38 @@ def encode_tiff(pixels: np.ndarray, metadata: Mapping[str, bytes]) -> bytes:
         compression="adobe_deflate",
         metadata=None,
         iccprofile=metadata.get("icc"),
+        extratags=[(_TIFF_XMP, _TIFF_BYTE, len(xmp), xmp, True)] if xmp else None,
     )
     return file.getvalue()
 
 
 def encode_bmp(pixels: np.ndarray, metadata: Mapping[str, bytes]) -> bytes:
     """Encodes gray (with a palette of 256 grays) or RGB, uint8; keeps no metadata."""
-    return _encode_with_pillow("BMP", pixels)
+    return imagecodecs.bmp_encode(pixels)
 
 
 def encode_webp(pixels: np.ndarray, metadata: Mapping[str, bytes], quality: int | None = None) -> bytes:
-    """Encodes RGB or RGBA, uint8; keeps `icc` and `exif`.
+    """Encodes RGB or RGBA, uint8; keeps `icc`, `exif` and `xmp`.
 
     quality: 1 … 100, lossy; None: lossless.
     """
     options = {"lossless": True} if quality is None else {"quality": quality}
     options["exact"] = True  # keeps the colours under transparent pixels
+    if "xmp" in metadata:
+        options["xmp"] = metadata["xmp"]
     return _encode_with_pillow("WEBP", pixels, **options, **_pillow_metadata(metadata))
 
 
 def encode_jpeg(pixels: np.ndarray, metadata: Mapping[str, bytes], quality: int) -> bytes:
-    """Encodes gray or RGB, uint8, with colours at half the resolution (4:2:0), as is usual; keeps `icc` and `exif`.
+    """Encodes gray or RGB, uint8, with colours at half the resolution (4:2:0), as is usual; keeps `icc`, `exif`, `xmp`.
 
     quality: 1 … 100.
     """
-    return _encode_with_pillow("JPEG", pixels, quality=quality, **_pillow_metadata(metadata))
+    extra = b""
+    if "xmp" in metadata:  # by hand: Pillow writes it since 11.0
+        body = XMP_PREFIX + metadata["xmp"]
+        extra = b"\xff\xe1" + struct.pack(">H", 2 + len(body)) + body
+    return _encode_with_pillow("JPEG", pixels, quality=quality, extra=extra, **_pillow_metadata(metadata))
 
 
 def _encode_with_pillow(format: str, pixels: np.ndarray, **options) -> bytes:

@@ -1,7 +1,8 @@
-"""The orientation in a block of EXIF data, and how to apply it to pixels."""
+"""The orientation in EXIF and XMP data, and how to apply it to pixels."""
 
 from __future__ import annotations
 
+import re
 import struct
 
 import numpy as np
@@ -9,8 +10,13 @@ import numpy as np
 PREFIX = b"Exif\x00\x00"
 """What some formats put before the block; it carries no information."""
 
+XMP_PREFIX = b"http://ns.adobe.com/xap/1.0/\x00"
+"""What JPEG segments, and what copies them, put before XMP data."""
+
 _ORIENTATION_TAG = 0x0112
 _SHORT = 3
+
+_XMP_ORIENTATION = re.compile(rb"""(tiff:Orientation(?:\s*=\s*["']|>)\s*)([1-8])\b""")
 
 _TRANSFORMS = {
     2: np.fliplr,
@@ -44,6 +50,15 @@ def neutralise_orientation(exif: bytes) -> tuple[int, bytes]:
     except struct.error:  # an offset points outside the block
         pass
     return 1, block
+
+
+def neutralise_xmp_orientation(xmp: bytes) -> tuple[int, bytes]:
+    """Reads the orientation in XMP data and returns it with the same data in which it is 1 (upright).
+
+    An absent, impossible or unreadable orientation counts as 1. Nothing else is changed.
+    """
+    match = _XMP_ORIENTATION.search(xmp)
+    return (int(match[2]), _XMP_ORIENTATION.sub(rb"\g<1>1", xmp)) if match else (1, xmp)
 
 
 def apply_orientation(pixels: np.ndarray, orientation: int) -> np.ndarray:

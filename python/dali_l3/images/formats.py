@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ..codec import decode, encode, read_metadata
+from ..codec import decode, encode, peek, read_metadata
 from ..errors import ConversionError
 from .encoders import encode_bmp, encode_jpeg, encode_png, encode_tiff, encode_webp
 from .exif import PREFIX
@@ -40,6 +40,9 @@ class Format:
     obstacle: for pixels, what about them the format cannot hold; None if it holds them
     metadata_limits: keys of the metadata that it keeps, each with the most bytes; None: it keeps all
     lossy: whether pixels change
+    memory: times the size of the pixels that encoding takes at most, themselves included
+    matches: whether the bytes of a file decode to just these pixels and metadata, told without decoding all of it at
+        once; None: only `decode` can tell
     """
 
     name: str
@@ -51,6 +54,8 @@ class Format:
     obstacle: Callable[[np.ndarray], str | None] = _holds_all
     metadata_limits: Mapping[str, int] | None = None
     lossy: bool = False
+    memory: int = 2
+    matches: Callable[[bytes, np.ndarray, Mapping[str, bytes]], bool] | None = None
 
     def storable(self, metadata: Mapping[str, bytes]) -> dict[str, bytes]:
         """The part of `metadata` that the format keeps, as it keeps it."""
@@ -92,6 +97,9 @@ def _parse_quality(name: str, quality: str) -> int:
 
 # ---- L3 --------------------------------------------------------------------------------------------------------------
 
+_TILE = 64  # rows
+_BAND = 1 << 22  # bytes: so much is decoded at once for a comparison
+
 _L3_PROFILES = {L3_FAST: "fast", "l3-raw": "raw", "l3-paper": "paper"}
 
 
@@ -99,23 +107,37 @@ def _l3(name: str, profile: str, effort: int) -> Format:
     def encode_l3(pixels: np.ndarray, metadata: Mapping[str, bytes]) -> bytes:
         return encode(pixels, profile=profile, effort=effort, metadata=metadata)
 
-    return Format(name, ".l3", "L3", encode_l3, _decode_l3, functools.partial(is_whole_l3, profile=profile))
+    is_finished = functools.partial(is_whole_l3, profile=profile)
+    return Format(name, ".l3", "L3", encode_l3, _decode_l3, is_finished, matches=_l3_matches)
 
 
 def _decode_l3(data: bytes) -> tuple[np.ndarray, dict[str, bytes]]:
     return decode(data, verify=True), read_metadata(data)
 
 
+def _l3_matches(data: bytes, pixels: np.ndarray, metadata: Mapping[str, bytes]) -> bool:
+    info = peek(data)
+    if (info.shape, info.dtype, read_metadata(data)) != (pixels.shape, pixels.dtype, metadata):
+        return False
+    rows = max(_BAND * info.height // (pixels.nbytes * _TILE), 1) * _TILE
+    for top in range(0, info.height, rows):
+        band = pixels[top : top + rows]
+        if not np.array_equal(decode(data, roi=(top, 0, len(band), info.width), verify=True), band):
+            return False
+    return True
+
+
 # ---- Others ----------------------------------------------------------------------------------------------------------
 
-_ICC_AND_EXIF = {"icc": sys.maxsize, "exif": sys.maxsize}
-_JPEG_METADATA = {"icc": 255 * 65519, "exif": 65527}  # what its segments hold
+_ALL_METADATA = {"icc": sys.maxsize, "exif": sys.maxsize, "xmp": sys.maxsize}
+_TIFF_METADATA = {"icc": sys.maxsize, "xmp": sys.maxsize}
+_JPEG_METADATA = {"icc": 255 * 65519, "exif": 65527, "xmp": 65502}  # what its segments hold
 _PIXELS_OF_CHANNELS = {1: "gray pixels", 2: "gray pixels with alpha", 3: "RGB pixels", 4: "RGBA pixels"}
 
 
 def _decode_image(data: bytes) -> tuple[np.ndarray, dict[str, bytes]]:
     stored = read_as_stored(data, ReadOptions(max_pixels=sys.maxsize))
-    metadata = {"icc": stored.icc, "exif": stored.exif.removeprefix(PREFIX)}
+    metadata = {"icc": stored.icc, "exif": stored.exif.removeprefix(PREFIX), "xmp": stored.xmp}
     return stored.pixels, {key: value for key, value in metadata.items() if value}
 
 
@@ -145,12 +167,12 @@ _bmp_obstacle = functools.partial(_obstacle, channels=(1, 3))
 _jpeg_obstacle = functools.partial(_obstacle, channels=(1, 3), max_side=65500)
 
 _LOSSLESS_FORMATS = {
-    "png": Format("png", ".png", "PNG", encode_png, _decode_image, is_whole_png, _png_obstacle, _ICC_AND_EXIF),
-    "tiff": Format(
-        "tiff", ".tiff", "TIFF", encode_tiff, _decode_image, is_whole_tiff, metadata_limits={"icc": sys.maxsize}
-    ),
+    "png": Format("png", ".png", "PNG", encode_png, _decode_image, is_whole_png, _png_obstacle, _ALL_METADATA),
+    "tiff": Format("tiff", ".tiff", "TIFF", encode_tiff, _decode_image, is_whole_tiff, metadata_limits=_TIFF_METADATA),
     "bmp": Format("bmp", ".bmp", "BMP", encode_bmp, _decode_image, is_whole_bmp, _bmp_obstacle, metadata_limits={}),
-    "webp": Format("webp", ".webp", "WebP", encode_webp, _decode_image, is_whole_webp, _webp_obstacle, _ICC_AND_EXIF),
+    "webp": Format(
+        "webp", ".webp", "WebP", encode_webp, _decode_image, is_whole_webp, _webp_obstacle, _ALL_METADATA, memory=16
+    ),
 }
 
 
@@ -170,6 +192,7 @@ def _lossy_jpeg(quality: int) -> Format:
         _jpeg_obstacle,
         _JPEG_METADATA,
         lossy=True,
+        memory=3,
     )
 
 

@@ -1,54 +1,153 @@
-"""PNG files to arrays."""
+"""PNG files to arrays.
+
+Chunks, checksums, palettes and transparency are handled here and in `png_chunks`, `png_metadata` and `png_pixels`, so
+that nothing damaged is used and all errors are ours; libpng undoes the filters of rows.
+"""
 
 from __future__ import annotations
 
-import struct
-import zlib
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
-import imagecodecs
+import numpy as np
 
-from .stored import MAX_METADATA, ImageError, ReadOptions, StoredImage, admit
+from .png_chunks import is_critical, is_sound, walk
+from .png_metadata import EXIF, ICC, KNOWN_KINDS, XMP, Metadata
+from .png_pixels import GRAY, PALETTE, RGB, Header, decode
+from .stored import PALETTE_DROPPED, PALETTE_EXPANDED, ImageError, ReadOptions, StoredImage, admit
+
+Chunks = Mapping[bytes, memoryview]
+Conversion = tuple[int, Callable[[np.ndarray], np.ndarray]]
+"""How many channels pixels have, and what makes them of samples, (N, W, C), as they are stored."""
 
 
 def read(data: bytes, options: ReadOptions) -> StoredImage:
-    """Through libpng, which keeps 16 bits; palettes and transparent colours become RGB, RGBA or gray and alpha."""
-    icc, exif, notes = b"", b"", []
-    for kind, body in _png_chunks(data):
-        if kind == b"IHDR":
-            admit(*struct.unpack_from(">II", body), _bytes_per_pixel(*body[8:10]), options)
-        elif kind == b"acTL" and struct.unpack_from(">I", body)[0] > 1:
-            raise ImageError(f"animated PNG ({struct.unpack_from('>I', body)[0]} frames)")
-        elif kind == b"iCCP":
-            icc = _inflate_icc(bytes(body))
-            if not icc:
-                notes.append("damaged ICC profile left out")
-        elif kind == b"eXIf":
-            exif = bytes(body)
-    return StoredImage(imagecodecs.png_decode(data), icc, exif, notes=notes)
-
-
-def _bytes_per_pixel(depth: int, colour_type: int) -> int:
-    """Of the decoded image, at most: transparency may add a channel."""
-    channels = {0: 2, 2: 4, 3: 4, 4: 2, 6: 4}.get(colour_type, 4)
-    return channels * (2 if depth == 16 else 1)
-
-
-def _png_chunks(data: bytes):
-    """Yields (type, body) of each chunk. Checksums and order are left to libpng."""
+    """All colour types and depths. Palettes and transparent colours become RGB, RGBA or gray and alpha."""
     view = memoryview(data)
-    position = 8
-    while position + 8 <= len(data):
-        size, kind = struct.unpack_from(">I4s", data, position)
-        yield kind, view[position + 8 : position + 8 + size]
-        position += size + 12
+    chunks, metadata, notes = _survey(view)
+    header = Header.parse(chunks[b"IHDR"])
+    transparency = chunks.get(b"tRNS")
+    if header.colour == PALETTE:
+        channels, convert = _palette_conversion(chunks.get(b"PLTE"), transparency, options)
+        notes.append(PALETTE_EXPANDED if options.palette == "rgb" else PALETTE_DROPPED)
+    elif transparency is not None and header.colour in (GRAY, RGB):
+        channels, convert = _transparency_conversion(header, transparency)
+    else:
+        channels, convert = header.channels, partial(_scale, header.depth)
+        if transparency is not None:
+            notes.append("tRNS chunk beside an alpha channel ignored")
+    admit(header.width, header.height, channels * (2 if header.depth == 16 else 1), options)
+    pixels = np.empty((header.height, header.width, channels), np.uint16 if header.depth == 16 else np.uint8)
+    if decode(header, _image_data(view), convert, pixels):
+        notes.append("bytes after the image data left out")
+    return StoredImage(
+        pixels if channels > 1 else pixels[:, :, 0],
+        metadata.get(ICC, b""),
+        metadata.get(EXIF, b""),
+        metadata.get(XMP, b""),
+        notes=notes,
+    )
 
 
-def _inflate_icc(body: bytes) -> bytes:
-    """The profile in an iCCP chunk (name, 0, method 0, zlib stream); nothing if it is damaged or beyond the limit."""
-    _, _, compressed = body.partition(b"\x00")
-    inflater = zlib.decompressobj()
-    try:
-        profile = inflater.decompress(compressed[1:], MAX_METADATA)
-    except zlib.error:
-        return b""
-    return profile if inflater.eof else b""
+def _survey(view: memoryview) -> tuple[Chunks, dict[str, bytes], list[str]]:
+    """Checks all chunks. Returns the bodies of the first of each known kind, in their order; metadata; and notes."""
+    chunks: dict[bytes, memoryview] = {}
+    metadata = Metadata()
+    damaged: dict[str, None] = {}  # an ordered set
+    end, previous = 0, b""
+    for position, kind, body in walk(view):
+        name = kind.decode() if kind in KNOWN_KINDS else "unknown"
+        _check_place(kind, previous, chunks)
+        if is_sound(view, position, len(body)):
+            if is_critical(kind) and kind not in KNOWN_KINDS:
+                raise ImageError(f"PNG with an unknown critical chunk ({kind.decode()})")
+            metadata.add(kind, body)
+            if kind in KNOWN_KINDS:
+                chunks.setdefault(kind, body)
+        elif is_critical(kind):
+            raise ImageError(f"damaged PNG file: wrong checksum of a chunk ({name})")
+        else:
+            damaged[f"damaged {name} chunk ignored"] = None
+        end, previous = position + 12 + len(body), kind
+    _check_order(list(chunks))
+    frames = int.from_bytes(chunks.get(b"acTL", b"")[:4], "big")
+    if frames > 1:
+        raise ImageError(f"animated PNG ({frames} frames)")
+    found, left_out = metadata.finish()
+    trailing = ["bytes after the end of the PNG file left out"] if end < len(view) else []
+    return chunks, found, [*damaged, *left_out, *trailing]
+
+
+def _check_place(kind: bytes, previous: bytes, chunks: Chunks) -> None:
+    """Whether a chunk of this kind may come here: after one of kind `previous`, and after `chunks`."""
+    if kind == b"CgBI":
+        raise ImageError("Apple's own variant of PNG (CgBI): make a standard PNG of it first")
+    if kind != b"IHDR" and not previous:
+        raise ImageError("damaged PNG file: no header")
+    if kind in (b"IHDR", b"PLTE", b"tRNS") and kind in chunks:
+        raise ImageError(f"damaged PNG file: two {kind.decode()} chunks")
+    if kind == b"IDAT" and kind in chunks and kind != previous:
+        raise ImageError("damaged PNG file: its IDAT chunks are not together")
+
+
+def _check_order(kinds: list[bytes]) -> None:
+    if b"IDAT" not in kinds:
+        raise ImageError("damaged PNG file: no image data")
+    order = [kind for kind in kinds if kind in (b"PLTE", b"tRNS", b"IDAT")]
+    if order != sorted(order, key=(b"PLTE", b"tRNS", b"IDAT").index):
+        raise ImageError(f"damaged PNG file: wrong order of its chunks ({b', '.join(order).decode()})")
+
+
+def _image_data(view: memoryview) -> Iterator[memoryview]:
+    """The bodies of the IDAT chunks. (A list of them could take more memory than the file.)"""
+    return (body for _, kind, body in walk(view) if kind == b"IDAT")
+
+
+# ---- Samples to pixels -----------------------------------------------------------------------------------------------
+
+
+def _palette_conversion(
+    palette: memoryview | None, transparency: memoryview | None, options: ReadOptions
+) -> Conversion:
+    if palette is None:
+        raise ImageError("damaged PNG file: no palette")
+    if not 3 <= len(palette) <= 768 or len(palette) % 3:
+        raise ImageError(f"damaged PNG file: a palette of {len(palette)} bytes")
+    colours = np.frombuffer(palette, np.uint8).reshape(-1, 3)
+    if transparency is not None:
+        if not 1 <= len(transparency) <= len(colours):
+            raise ImageError(f"damaged PNG file: {len(transparency)} alpha values for {len(colours)} palette entries")
+        alpha = np.full(len(colours), 255, np.uint8)
+        alpha[: len(transparency)] = transparency
+        colours = np.column_stack([colours, alpha])
+    if options.palette == "index":
+        return 1, lambda samples: samples
+    return colours.shape[1], partial(_look_up, colours)
+
+
+def _look_up(colours: np.ndarray, samples: np.ndarray) -> np.ndarray:
+    needed = int(samples.max()) + 1
+    if needed > len(colours):
+        raise ImageError(
+            f"damaged PNG file: a palette of {len(colours)} entries where the pixels need at least {needed}: "
+            "--palette index keeps the numbers"
+        )
+    return colours[samples[:, :, 0]]
+
+
+def _transparency_conversion(header: Header, transparency: memoryview) -> Conversion:
+    if len(transparency) != 2 * header.channels:
+        raise ImageError(f"damaged PNG file: a transparent colour of {len(transparency)} bytes")
+    colour = np.frombuffer(transparency, ">u2") & ((1 << header.depth) - 1)
+    return header.channels + 1, partial(_add_alpha, header.depth, colour)
+
+
+def _scale(depth: int, samples: np.ndarray) -> np.ndarray:
+    """Spreads samples of fewer than 8 bits over all that 8 bits hold."""
+    return samples * np.uint8(255 // ((1 << depth) - 1)) if depth < 8 else samples
+
+
+def _add_alpha(depth: int, transparent: np.ndarray, samples: np.ndarray) -> np.ndarray:
+    opaque = (samples != transparent).any(axis=2, keepdims=True)
+    alpha = opaque * np.array(np.iinfo(samples.dtype).max, samples.dtype)
+    return np.concatenate([_scale(depth, samples), alpha], axis=2)

@@ -8,18 +8,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import npy, pillow_formats, png, pnm, tiff
-from .exif import apply_orientation, neutralise_orientation
-from .signatures import READABLE_FORMATS, sniff
-from .stored import DEFAULT_OPTIONS, MAX_METADATA, ImageError, ReadOptions, StoredImage
+from . import bmp, jpeg, npy, png, pnm, tiff, webp
+from .exif import apply_orientation, neutralise_orientation, neutralise_xmp_orientation
+from .signatures import READABLE_FORMATS, not_an_image, sniff, sniff_file, unsupported
+from .stored import DEFAULT_OPTIONS, MAX_METADATA, DamagedImageError, ImageError, ReadOptions, StoredImage
 
-_METADATA_OVERHEAD = 64  # more than the keys and padding of two entries take
+_DAMAGE = ("damaged", "truncated")  # how the readers begin what they say of files that are not sound
+_METADATA_OVERHEAD = 64  # more than the keys and padding of three entries take
 
 _READERS = {
     "PNG": png.read,
-    "JPEG": pillow_formats.read,
-    "WebP": pillow_formats.read,
-    "BMP": pillow_formats.read,
+    "JPEG": jpeg.read,
+    "WebP": webp.read,
+    "BMP": bmp.read,
     "TIFF": tiff.read,
     "PNM": pnm.read,
     "NPY": npy.read,
@@ -31,7 +32,8 @@ class ReadImage:
     """What `read_image` found.
 
     pixels: (H, W) or (H, W, C), C = 1 … 4, uint8 or uint16, native byte order; upright
-    metadata: entries for the L3 file: `icc` (ICC profile) and `exif` (TIFF structure, orientation set to upright)
+    metadata: entries for the L3 file: `icc` (ICC profile), `exif` (TIFF structure, orientation set to upright) and
+        `xmp` (XMP packet; if the image was turned, orientation set to upright)
     notes: sentences about what was changed or left out
     """
 
@@ -49,35 +51,46 @@ def read_image(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> ReadImage
     for more pixels than the options allow (before decoding them; the image libraries' own limits do not count), and for
     damaged files.
     """
-    return _finish(read_as_stored(data, options))
+    stored = read_as_stored(data, options)
+    del data  # if the caller has let go of it: its memory may be needed to turn the pixels
+    return turn_upright(stored)
 
 
 def read_as_stored(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> StoredImage:
     """`read_image`, but neither is the orientation applied nor metadata changed."""
     name = sniff(data)
     if name is None:
-        raise ImageError("not an image (unknown signature)" if data else "empty file")
+        raise ImageError(not_an_image(data) or "not an image (unknown signature)")
     if name not in READABLE_FORMATS:
-        raise ImageError(f"{name} files are not supported (supported: {', '.join(READABLE_FORMATS)})")
+        raise ImageError(unsupported(name))
     try:
         return _READERS[name](data, options)
-    except (ImageError, MemoryError):
+    except MemoryError:
+        raise
+    except ImageError as error:
+        if str(error).startswith(_DAMAGE):
+            raise DamagedImageError(str(error)) from error
         raise
     except Exception as error:  # damaged files make the image libraries raise errors of every type
-        raise ImageError(f"damaged or unusual {name} file: {error or type(error).__name__}") from error
+        raise DamagedImageError(f"damaged or unusual {name} file") from error
 
 
-def _finish(decoded: StoredImage) -> ReadImage:
-    """Applies the orientation and chooses the metadata."""
+def turn_upright(decoded: StoredImage) -> ReadImage:
+    """The other half of `read_image`: applies the orientation and chooses the metadata."""
     notes = decoded.notes
     orientation, exif = neutralise_orientation(decoded.exif)
     if orientation == 1:
         orientation = decoded.orientation
     if orientation != 1:
         notes.append(f"EXIF orientation {orientation} applied")
+    # What XMP alone says does not count, as in OpenCV and DALI; Pillow's exif_transpose differs.
+    xmp_orientation, upright_xmp = neutralise_xmp_orientation(decoded.xmp)
+    if xmp_orientation not in (1, orientation):
+        notes.append(f"orientation {xmp_orientation} in XMP data ignored")
+    xmp = upright_xmp if orientation != 1 else decoded.xmp
     metadata: dict[str, bytes] = {}
     room = MAX_METADATA - _METADATA_OVERHEAD
-    for key, value in (("icc", decoded.icc), ("exif", exif), ("xmp", decoded.xmp)):
+    for key, value in (("icc", decoded.icc), ("exif", exif), ("xmp", xmp)):
         if len(value) > room:
             notes.append(f"{key} metadata of {len(value)} bytes left out: it exceeds the format's limit")
         elif value:
@@ -85,6 +98,17 @@ def _finish(decoded: StoredImage) -> ReadImage:
             room -= len(value)
     pixels = np.ascontiguousarray(apply_orientation(decoded.pixels, orientation))
     return ReadImage(pixels, metadata, tuple(notes))
+
+
+def count_pages(file: bytes | str) -> int:
+    """How many pages an image file has, which `ReadOptions.page` chooses from. Only TIFF files can have several.
+
+    file: its bytes, or its path
+
+    Raises ImageError if it is damaged, OSError.
+    """
+    name = sniff(file) if isinstance(file, bytes) else sniff_file(file)
+    return tiff.page_count(file) if name == "TIFF" else 1
 
 
 def prepare_process() -> None:

@@ -38,6 +38,7 @@ _PREFIXES = (
     (b"8BPS", "Photoshop"),
     (b"v/1\x01", "OpenEXR"),
 )
+_BMP_TYPES = {b"BM": "BMP", b"IC": "OS/2 icon", b"PT": "OS/2 pointer", b"CI": "OS/2 icon", b"CP": "OS/2 pointer"}
 _BMP_HEADER_SIZES = (12, 16, 40, 52, 56, 64, 108, 124)
 _HEIF_BRANDS = {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIF", b"msf1": "HEIF"}
 
@@ -50,8 +51,10 @@ def sniff(head: bytes) -> str | None:
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "WebP"
     # Two letters are a weak signature, so the size of the header that follows must be one of BMP's.
-    if head[:2] == b"BM" and int.from_bytes(head[14:18], "little") in _BMP_HEADER_SIZES:
-        return "BMP"
+    if head[:2] in _BMP_TYPES and int.from_bytes(head[14:18], "little") in _BMP_HEADER_SIZES:
+        return _BMP_TYPES[head[:2]]
+    if head[:2] == b"BA" and head[14:16] in _BMP_TYPES:
+        return "OS/2 bitmap array"
     if head[:1] == b"P" and head[1:2] in b"123456" and head[2:3] in (b" ", b"\t", b"\r", b"\n", b"#"):
         return "PNM"
     if head[:3] == b"P7\n":
@@ -59,6 +62,39 @@ def sniff(head: bytes) -> str | None:
     if head[4:8] == b"ftyp":
         return _HEIF_BRANDS.get(head[8:12])
     return None
+
+
+_OTHERS_THAN_IMAGES = (
+    (b"version https://git-lfs.github.com/spec/", "a Git LFS pointer, not an image: run 'git lfs pull'"),
+    (b"version https://hawser.github.com/spec/", "a Git LFS pointer, not an image: run 'git lfs pull'"),
+    (b"/annex/objects/", "a git-annex pointer, not an image: run 'git annex get'"),
+    (b"<!doctype html", "an HTML page, not an image"),
+    (b"<html", "an HTML page, not an image"),
+    (b"<svg", "an SVG drawing: make pixels of it first"),
+    (b"%pdf-", "a PDF document: extract its images first"),
+    (b"\x1f\x8b", "a gzip archive: unpack it first"),
+    (b"pk\x03\x04", "a ZIP archive: unpack it first"),
+    (b"\x89png", "a PNG file whose first bytes are damaged (by a transfer as text?)"),
+)
+"""First bytes, in lower case, of what is often found under the names of images."""
+
+
+def unsupported(name: str) -> str:
+    """Why a file of a format that `sniff` names, but that is not read, is refused."""
+    return f"{name} files are not supported: convert to PNG or TIFF first"
+
+
+def not_an_image(head: bytes) -> str | None:
+    """Says what a file that `sniff` does not know is, as far as its first KiB, `head`, tells; None if it does not."""
+    if not head:
+        return "empty file"
+    if not any(head[:1024]):
+        return "starts with zeros only: was it copied or downloaded completely?"
+    start = head[:1024].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    if start.startswith(b"<?xml") and b"<svg" not in start:
+        return "is an XML document, not an image"
+    start = start[start.find(b"<svg") :] if start.startswith(b"<?xml") else start
+    return next((f"is {what}" for prefix, what in _OTHERS_THAN_IMAGES if start.startswith(prefix)), None)
 
 
 def sniff_file(path: str | os.PathLike) -> str | None:

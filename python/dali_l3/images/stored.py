@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,8 +15,25 @@ MAX_METADATA = 1 << 24
 """Bytes: the limit of the L3 format for all metadata of a file."""
 
 
+PALETTE_EXPANDED = "palette expanded to RGB; --palette index keeps the numbers"
+PALETTE_DROPPED = "palette dropped, the numbers of its entries kept"
+"""What becomes of palettes, as notes of every format."""
+
+Palette = Literal["rgb", "index"]
+
+_STRIP = 1 << 18
+
+
 class ImageError(ConversionError):
     """A file that cannot be read exactly; the message says why."""
+
+
+class DamagedImageError(ImageError):
+    """A file that is not what its format wants: truncated, changed, or never right."""
+
+
+class OversizeError(ImageError):
+    """An image of more pixels than the options allow."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +48,7 @@ class ReadOptions:
     """
 
     max_pixels: int = DEFAULT_MAX_PIXELS
-    palette: Literal["rgb", "index"] = "rgb"
+    palette: Palette = "rgb"
     page: int | None = None
     reserve: Callable[[int], None] | None = None
 
@@ -65,6 +82,16 @@ def admit(width: int, height: int, bytes_per_pixel: int, options: ReadOptions) -
     if width < 1 or height < 1:
         raise ImageError(f"an image of {width} x {height} pixels has nothing to convert")
     if width * height > options.max_pixels:
-        raise ImageError(f"{width} x {height} pixels exceed the limit of {options.max_pixels} pixels")
+        raise OversizeError(f"{width} x {height} pixels exceed the limit of {options.max_pixels} pixels")
     if options.reserve:
         options.reserve(width * height * bytes_per_pixel)
+
+
+def strips(height: int, row_size: int) -> Iterator[slice]:
+    """Yields the rows of an image in strips of about 256 KiB, for what needs further copies of its pixels.
+
+    row_size: bytes in a row
+    """
+    step = max(1, _STRIP // row_size)
+    for top in range(0, height, step):
+        yield slice(top, min(top + step, height))

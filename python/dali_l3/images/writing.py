@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ import numpy as np
 from ..errors import ConversionError
 from ..files import write_atomically
 from .formats import Format
+
+_BLOCK = 1 << 20  # bytes
 
 
 @dataclass(frozen=True)
@@ -38,38 +41,87 @@ def encode_image(pixels: np.ndarray, metadata: Mapping[str, bytes], format: Form
     return format.encode(_as_held(pixels, format), format.storable(metadata))
 
 
-def write_image(
-    path: str, pixels: np.ndarray, metadata: Mapping[str, bytes], format: Format, mtime_ns: int | None = None
-) -> Written:
-    """Writes what `encode_image` returns to `path`, replacing what is there.
+@dataclass(frozen=True)
+class Prepared:
+    """An image as the bytes of a file that is yet to be written, and what proves them right.
 
-    The file gets its name only after it decoded to the same pixels (of a lossy format: to the same shape and dtype)
-    and to the metadata that the format keeps.
+    data: the bytes
+    format: theirs
+    metadata: the part of it that they hold
+    notes: what was left out, a sentence each
+    shape, dtype: of the pixels
+    original: the pixels, or, where comparing them would take a third room of their size, their digest
+    """
 
-    mtime_ns: the time of modification that the file shall bear
+    data: bytes
+    format: Format
+    metadata: Mapping[str, bytes]
+    notes: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    original: np.ndarray | bytes
 
-    Raises ConversionError if it does not, or if the format cannot hold the pixels, L3Error if the encoder refuses them,
-    OSError.
+    def write(self, path: str, mtime_ns: int | None = None) -> Written:
+        """Writes the file, with the promises and errors of `write_image`."""
+        psnr = self._prove()
+        write_atomically(path, self.data, mtime_ns)
+        return Written(len(self.data), psnr, self.notes)
+
+    def _prove(self) -> float | None:
+        """Raises ConversionError if the bytes do not decode to the image; of a lossy format, returns the PSNR in dB."""
+        if self.format.matches:
+            same, psnr = self.format.matches(self.data, self.original, self.metadata), None
+        else:
+            decoded, metadata = self.format.decode(self.data)
+            same, psnr = (decoded.shape, decoded.dtype, metadata) == (self.shape, self.dtype, self.metadata), None
+            if same and self.format.lossy:
+                psnr = peak_signal_to_noise(decoded, self.original)
+            elif same:
+                same = _digest(decoded) == self.original
+        if not same:
+            raise ConversionError("what was encoded does not decode to the same image; please report this")
+        return psnr
+
+
+def prepare_image(pixels: np.ndarray, metadata: Mapping[str, bytes], format: Format) -> Prepared:
+    """Encodes as `encode_image` does, and keeps what proves the result; of most formats without the pixels.
+
+    Whoever lets go of the pixels before writing needs room for them twice, not three times.
     """
     encoded = encode_image(pixels, metadata, format)
     pixels, kept = _as_held(pixels, format), format.storable(metadata)
-    psnr = None
-
-    def check(written: bytes) -> None:
-        nonlocal psnr
-        decoded, decoded_metadata = format.decode(written)
-        same = (decoded.shape, decoded.dtype, decoded_metadata) == (pixels.shape, pixels.dtype, kept)
-        if not same or not (format.lossy or np.array_equal(decoded, pixels)):
-            raise ConversionError("the file that was written does not decode to the same image; please report this")
-        psnr = peak_signal_to_noise(decoded, pixels) if format.lossy else None
-
-    write_atomically(path, encoded, check, mtime_ns)
     notes = tuple(
         f"metadata {key!r} has no place in a {format.signature} file and was left out"
         for key in metadata
         if key not in kept
     )
-    return Written(len(encoded), psnr, notes)
+    original = pixels if format.matches or format.lossy else _digest(pixels)
+    return Prepared(encoded, format, kept, notes, pixels.shape, pixels.dtype, original)
+
+
+def write_image(
+    path: str, pixels: np.ndarray, metadata: Mapping[str, bytes], format: Format, mtime_ns: int | None = None
+) -> Written:
+    """Writes what `encode_image` returns to `path`, replacing what is there.
+
+    The file gets its name only when its bytes, as read back, are known to decode to the same pixels (of a lossy format:
+    to the same shape and dtype) and to the metadata that the format keeps.
+
+    mtime_ns: the time of modification that the file shall bear
+
+    Raises ConversionError if they do not, or if the format cannot hold the pixels, L3Error if the encoder refuses them,
+    TargetError if the file cannot be written.
+    """
+    return prepare_image(pixels, metadata, format).write(path, mtime_ns)
+
+
+def _digest(pixels: np.ndarray) -> bytes:
+    """So long that no two images that anybody meets share it."""
+    digest = hashlib.blake2b()
+    rows = max(_BLOCK * len(pixels) // pixels.nbytes, 1)
+    for top in range(0, len(pixels), rows):
+        digest.update(np.ascontiguousarray(pixels[top : top + rows]))
+    return digest.digest()
 
 
 def peak_signal_to_noise(decoded: np.ndarray, pixels: np.ndarray) -> float | None:

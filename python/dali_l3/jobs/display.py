@@ -13,6 +13,8 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ..errors import TargetError
+from ..wording import counted
 from .interrupting import Interrupted
 from .outcomes import Outcome
 
@@ -31,12 +33,15 @@ class Totals:
     """What a run came to.
 
     counts: outcomes by status
-    interrupted: how it ended, if before its time
+    left: files that were not tried
+    interrupted, stopped: how it ended, if before its time: by a signal, or since nothing could be written
     source_size, target_size, raw_size: sums over files that were done, in bytes
     """
 
     counts: Counter[str]
+    left: int = 0
     interrupted: Interrupted | None = None
+    stopped: TargetError | None = None
     source_size: int = 0
     target_size: int = 0
     raw_size: int = 0
@@ -45,7 +50,7 @@ class Totals:
 def show(
     outcomes: Iterator[Outcome], total: int, verb: str, report: str | None = None, listing: bool = False
 ) -> Totals:
-    """Shows a run as it happens and returns what it came to, also if Interrupted ends it early.
+    """Shows a run as it happens and returns what it came to, also if Interrupted or TargetError ends it early.
 
     outcomes: of all files, as they come; closed at the end
     total: the number of outcomes to come
@@ -68,18 +73,23 @@ def show(
                 totals.raw_size += outcome.raw_size
                 report_lines.add(outcome)
                 if outcome.status == "failed":
-                    console.print(f"failed: {printable(outcome.source)}: {printable(outcome.reason)}")
+                    console.print(f"failed: {printable(outcome.name)}: {printable(outcome.reason)}")
                 elif outcome.status == "skipped":
-                    skipped[outcome.reason].append(outcome.source)
+                    skipped[outcome.reason].append(outcome.name)
                 elif outcome.status == "planned" and listing:
                     print(f"{printable(outcome.source)} -> {printable(outcome.target or '')}")
                 for note in outcome.notes:
-                    notes[note].append(outcome.source)
+                    notes[note].append(outcome.name)
                 progress.update(bar, advance=1, rate=_rate(totals, time.monotonic() - start))
         except Interrupted as interruption:
             totals.interrupted = interruption
+        except TargetError as error:
+            totals.stopped = error
+    totals.left = total - sum(totals.counts.values())
     _list_by_reason("skipped", skipped)
     _list_by_reason("note", notes)
+    if totals.stopped:
+        console.print(f"{printable(totals.stopped.filename)}: {totals.stopped.strerror}")
     console.print(_summary(totals, verb, time.monotonic() - start))
     return totals
 
@@ -142,7 +152,7 @@ def _rate(totals: Totals, seconds: float) -> str:
 
 def _list_by_reason(heading: str, paths_by_reason: dict[str, list[str]]) -> None:
     for reason, paths in sorted(paths_by_reason.items()):
-        console.print(f"{heading}: {printable(reason)}: {len(paths)} {'file' if len(paths) == 1 else 'files'}")
+        console.print(f"{heading}: {printable(reason)}: {counted(len(paths), 'file')}")
         for path in sorted(paths)[:_LISTED_PER_REASON]:
             console.print(f"  {printable(path)}")
         if len(paths) > _LISTED_PER_REASON:
@@ -156,6 +166,8 @@ def _summary(totals: Totals, verb: str, seconds: float) -> str:
         for status, word in words.items()
         if totals.counts[status] or status == "failed"
     ]
+    if totals.left:
+        parts.append(f"{totals.left} left")
     text = ("interrupted; run it again to continue: " if totals.interrupted else "") + ", ".join(parts)
     if totals.counts["done"]:
         text += f" in {seconds:.1f} s: {_rate(totals, seconds)}"

@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import NoReturn
 
+GRACE = 10.0
+"""Seconds that what is under way may take, unless the caller says otherwise."""
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_STOPPING = b"\ndali-l3: finishing the files at hand; interrupt again to end at once\n"
+_STOPPING = "\ndali-l3: finishing the files at hand, for {:g} s at most; interrupt again to end at once\n"
 
 
 class Interrupted(SystemExit):
@@ -33,19 +36,22 @@ def exiting_on_signals() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def stopping_on_signals() -> Iterator[Callable[[], bool]]:
+def stopping_on_signals(grace: float = GRACE) -> Iterator[Callable[[], bool]]:
     """Yields a function that says whether Ctrl-C or SIGTERM came, and raises Interrupted at the end if so.
 
     The first of them does nothing else: who sees it finishes what is under way. A second one kills the processes that
     this one started, a third this one. For the main thread.
+
+    grace: seconds that what is under way is going to get, which the user is told
     """
     received: list[int] = []
+    message = _STOPPING.format(grace).encode()
 
     def handle(number: int, frame: FrameType | None) -> None:
         received.append(number)
         if len(received) == 1:
             with contextlib.suppress(OSError):
-                os.write(2, _STOPPING)  # sys.stderr may be in use where the signal came
+                os.write(2, message)  # sys.stderr may be in use where the signal came
             return
         for process in multiprocessing.active_children():
             process.kill()

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
+import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
-from ..errors import ConversionError, L3Error
+from ..errors import ConversionError, L3Error, TargetError
 
 Status = Literal["done", "planned", "kept", "skipped", "failed"]
+
+_OF_ONE_NAME = {errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EILSEQ, errno.EINVAL}
+"""Errors of writing that other files in the same folder need not meet."""
 
 
 @dataclass(frozen=True)
@@ -20,11 +25,13 @@ class Task:
     source: its path
     target: path of what it becomes, if anything is written
     format: name of the target's format; empty: what the kind of task always writes
+    page: of a source whose pages become a target each, the one to read, from 0
     """
 
     source: str
     target: str | None = None
     format: str = ""
+    page: int | None = None
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,9 @@ class Outcome:
     raw_size: bytes of the pixels
     format: name of the target's format, where there was a choice
     psnr: of pixels that a lossy format changed, the peak signal-to-noise ratio in dB
+    page: of a source whose pages become a target each, the one that was read, from 0
+    damaged: whether it failed because the file's content is damaged, as verifying finds out
+    unwritable: of a failure to write that other files will meet too, the system's number for it, and the folder
     """
 
     source: str
@@ -53,14 +63,38 @@ class Outcome:
     raw_size: int = 0
     format: str = ""
     psnr: float | None = None
+    page: int | None = None
+    damaged: bool = False
+    unwritable: tuple[int, str] | None = None
+
+    @property
+    def name(self) -> str:
+        """What messages call it: the source, and the page of it if there is one, counted from 1."""
+        return self.source if self.page is None else f"{self.source}, page {self.page + 1}"
 
     def to_json(self) -> str:
-        """One line of JSON, in ASCII."""
-        return json.dumps(asdict(self))
+        """One line of JSON, in ASCII. `page`, counted from 1, and `damaged` are there only where they say something."""
+        facts = asdict(self)
+        del facts["unwritable"]
+        page, damaged = facts.pop("page"), facts.pop("damaged")
+        if page is not None:
+            facts["page"] = page + 1
+        if damaged:
+            facts["damaged"] = True
+        return json.dumps(facts)
+
+
+def failed(task: Task, reason: str, unwritable: tuple[int, str] | None = None) -> Outcome:
+    """The outcome of a task that failed."""
+    return Outcome(task.source, task.target, "failed", reason, page=task.page, unwritable=unwritable)
 
 
 def failure(task: Task, error: BaseException) -> Outcome:
     """The outcome of a task that raised `error`."""
+    if isinstance(error, TargetError):
+        reason = f"cannot write {error.filename}: {error.strerror}"
+        folder = os.path.dirname(error.filename) or os.curdir
+        return failed(task, reason, None if error.errno in _OF_ONE_NAME else (error.errno, folder))
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
     elif isinstance(error, (L3Error, ConversionError)):
@@ -69,17 +103,21 @@ def failure(task: Task, error: BaseException) -> Outcome:
         reason = "not enough memory"
     else:
         reason = f"unexpected {type(error).__name__}: {error}"
-    return Outcome(task.source, task.target, "failed", reason)
+    return failed(task, reason)
 
 
 def reporting(function: Callable[..., Outcome]) -> Callable[..., Outcome]:
-    """Makes a function of a Task return its failure as an Outcome, so that one bad file does not end a run."""
+    """Makes a function of a Task return its failure as an Outcome, so that one bad file does not end a run.
+
+    Outcomes get the page of their task.
+    """
 
     @functools.wraps(function)
     def wrapper(task: Task, *args, **kwargs) -> Outcome:
         try:
-            return function(task, *args, **kwargs)
+            outcome = function(task, *args, **kwargs)
         except Exception as error:
-            return failure(task, error)
+            outcome = failure(task, error)
+        return outcome if task.page is None else replace(outcome, page=task.page)
 
     return wrapper

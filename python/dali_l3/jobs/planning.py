@@ -19,6 +19,7 @@ class PlanError(ConversionError):
 
 
 Refusal = Callable[[str, str | None], tuple[Status, str] | None]
+PageCount = Callable[[str], int]
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Direction:
     signature: their format, as `signatures.sniff` names it
     source_suffixes: suffixes that give way to `suffix`; others stay and are followed by it
     refusal: for a source's path and its format (None: unknown), why it is not converted, as (status, reason), or None
-    is_finished: whether the file at a path, of this signature, is whole and holds what would be written
+    is_finished: whether a task's target, which has this signature, is whole and holds what would be written
     """
 
     name: str
@@ -38,7 +39,7 @@ class Direction:
     signature: str
     source_suffixes: frozenset[str]
     refusal: Refusal
-    is_finished: Callable[[str], bool]
+    is_finished: Callable[[Task], bool]
 
 
 @dataclass
@@ -61,22 +62,35 @@ class Plan:
             remove_stale_partials(folder)
 
 
-def plan(source: str, target: str, direction: Direction, overwrite: bool = False, keep_suffix: bool = False) -> Plan:
+def plan(
+    source: str,
+    target: str,
+    direction: Direction,
+    overwrite: bool = False,
+    keep_suffix: bool = False,
+    count_pages: PageCount | None = None,
+) -> Plan:
     """Plans the conversion of the file or tree `source` to `target`, whose folders will mirror it, empty ones included.
 
     A target that bears its source's date is kept if it is finished, and written again otherwise. One that is a file of
     another format counts as failed. With `overwrite` all of them are written again.
     With `keep_suffix`, a.png becomes a.png.l3, not a.l3.
 
-    Raises PlanError if source and target overlap, if two images would become one file, or if `target` names a file that
-    exists, without `overwrite`.
+    count_pages: how many pages the file at a path has. Each becomes a target of its own: a.tif of three pages becomes
+        a-1.l3 to a-3.l3 (with `keep_suffix` a.tif-1.l3 …), one of thirty a-01.l3 to a-30.l3. May raise what conversion
+        would. None: sources are not looked into, and each becomes one target.
+
+    Raises PlanError if source and target overlap, if two images would become one file, if `target` names a file that
+    exists, without `overwrite`, or if it names a file where the source becomes several.
     """
     if not os.path.exists(source):
         raise PlanError(f"{source}: no such file or folder")
     if os.path.isdir(source):
-        return plan_tree(source, target, lambda files: dict.fromkeys(files, direction), overwrite, keep_suffix)
-    result, task = _pair_file(source, target, direction, overwrite, keep_suffix)
-    _settle(result, [(task, direction)] if task else [], overwrite)
+        return plan_tree(
+            source, target, lambda files: dict.fromkeys(files, direction), overwrite, keep_suffix, count_pages
+        )
+    result, tasks = _pair_file(source, target, direction, overwrite, keep_suffix, count_pages)
+    _settle(result, [(task, direction) for task in tasks], overwrite)
     return result
 
 
@@ -86,6 +100,7 @@ def plan_tree(
     choose: Callable[[list[str]], Mapping[str, Direction]],
     overwrite: bool = False,
     keep_suffix: bool = False,
+    count_pages: PageCount | None = None,
 ) -> Plan:
     """`plan` for a folder whose files are converted in different ways.
 
@@ -94,19 +109,20 @@ def plan_tree(
     """
     if os.path.exists(target) and not os.path.isdir(target):
         raise PlanError(f"{target}: the target of a folder must be a folder")
-    if _is_inside(target, source) or _is_inside(source, target):
+    if is_inside(target, source) or is_inside(source, target):
         raise PlanError(f"{target}: source and target folder must not be the same or inside one another")
     tree = walk(source)
     folders = [os.path.join(target, folder) for folder in tree.folders]
     for folder in folders:
-        if os.path.exists(folder) and _is_inside(folder, source):
+        if os.path.exists(folder) and is_inside(folder, source):
             raise PlanError(f"{folder}: this target folder is a link into the source")
     directions = choose(tree.files)
     pairs = []
     for path in tree.files:
         direction = directions[path]
-        name = _target_name(path, direction, keep_suffix)
-        pairs.append((Task(os.path.join(source, path), os.path.join(target, name), direction.name), direction))
+        name = os.path.join(target, _target_name(path, direction, keep_suffix))
+        tasks = _tasks(os.path.join(source, path), name, direction, count_pages)
+        pairs += [(task, direction) for task in tasks]
     _check_collisions(pairs)
     result = Plan(outcomes=tree.outcomes, folders=folders)
     _settle(result, pairs, overwrite)
@@ -126,8 +142,13 @@ def _preview(task: Task, refusal: Refusal) -> Outcome:
 
 
 def _pair_file(
-    source: str, target: str, direction: Direction, overwrite: bool, keep_suffix: bool
-) -> tuple[Plan, Task | None]:
+    source: str,
+    target: str,
+    direction: Direction,
+    overwrite: bool,
+    keep_suffix: bool,
+    count_pages: PageCount | None,
+) -> tuple[Plan, list[Task]]:
     if not os.path.isfile(source):
         raise PlanError(f"{source}: not a regular file")
     is_folder = os.path.isdir(target) or target.endswith(os.sep)
@@ -135,14 +156,17 @@ def _pair_file(
         target = os.path.join(target, _target_name(os.path.basename(source), direction, keep_suffix))
     elif os.path.splitext(target)[1].lower() != direction.suffix:
         raise PlanError(f"{target}: the target of a file must end in {direction.suffix} or be an existing folder")
+    tasks = _tasks(source, target, direction, count_pages)
+    if len(tasks) > 1 and not is_folder:
+        raise PlanError(f"{target}: not a folder, which the {len(tasks)} pages of {source} need as their target")
     if os.path.exists(target) and os.path.samefile(source, target):
         raise PlanError(f"{source}: source and target are the same file")
     if not (is_folder or overwrite) and os.path.lexists(target):
         raise PlanError(f"{target}: exists already; --overwrite replaces it")
     refused = direction.refusal(source, sniff_file(source))
     if refused:  # what may be skipped in a tree is a failure when it is asked for by name
-        return Plan(outcomes=[Outcome(source, target, "failed", refused[1])]), None
-    return Plan(folders=[os.path.dirname(target) or os.curdir]), Task(source, target, direction.name)
+        return Plan(outcomes=[Outcome(source, target, "failed", refused[1])]), []
+    return Plan(folders=[os.path.dirname(target) or os.curdir]), tasks
 
 
 def _target_name(path: str, direction: Direction, keep_suffix: bool) -> str:
@@ -152,7 +176,20 @@ def _target_name(path: str, direction: Direction, keep_suffix: bool) -> str:
     return path + direction.suffix
 
 
-def _is_inside(path: str, folder: str) -> bool:
+def _tasks(source: str, target: str, direction: Direction, count_pages: PageCount | None) -> list[Task]:
+    """The conversion of the file `source` to `target`, or, if it has several pages, to a file beside it for each."""
+    try:
+        pages = count_pages(source) if count_pages else 1
+    except (OSError, ConversionError):  # the attempt to convert it will tell
+        pages = 1
+    if pages <= 1:
+        return [Task(source, target, direction.name)]
+    stem, suffix = os.path.splitext(target)
+    width = len(str(pages))
+    return [Task(source, f"{stem}-{page + 1:0{width}}{suffix}", direction.name, page) for page in range(pages)]
+
+
+def is_inside(path: str, folder: str) -> bool:
     """Whether `path` is `folder` or lies in it, links resolved."""
     path, folder = os.path.realpath(path), os.path.realpath(folder)
     return os.path.commonpath([path, folder]) == folder
@@ -189,10 +226,10 @@ def _settled(task: Task, direction: Direction) -> Outcome | None:
     try:
         if is_other_file(task.target, direction.signature):
             reason = f"the target exists and is not a file of format {direction.signature}"
-            return Outcome(task.source, task.target, "failed", reason)
+            return Outcome(task.source, task.target, "failed", reason, page=task.page)
         # Not "at least as new": a source that was replaced may well be old.
-        if is_dated(task.target, os.stat(task.source).st_mtime_ns) and direction.is_finished(task.target):
-            return Outcome(task.source, task.target, "kept", "done before", format=direction.name)
+        if is_dated(task.target, os.stat(task.source).st_mtime_ns) and direction.is_finished(task):
+            return Outcome(task.source, task.target, "kept", "done before", format=direction.name, page=task.page)
     except OSError:  # it disappeared or cannot be read: the attempt to write it will tell
         pass
     return None

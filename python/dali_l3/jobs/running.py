@@ -1,13 +1,25 @@
-"""A plan carried out: folders, worker processes, and what is left when a signal comes."""
+"""A plan carried out: folders, worker processes, and what is left when a signal comes or nothing can be written."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 from collections.abc import Callable, Iterator
 
+from ..errors import TargetError
 from .interrupting import stopping_on_signals
 from .outcomes import Outcome, Task
 from .planning import Plan
-from .workers import default_workers, run_tasks
+from .workers import DEFAULT_LIMITS, Limits, run_tasks
+
+_MOST_UNWRITABLE = 3  # targets: the first could be another one's fault, and more would tell nothing new
+_ADVICE = {
+    errno.ENOSPC: "free some space and run it again",
+    errno.EDQUOT: "free some space and run it again",
+    errno.EFBIG: "allow larger files and run it again",
+    errno.ENOENT: "run it again to make the folder anew",
+}
 
 
 def run_plan(
@@ -15,18 +27,42 @@ def run_plan(
     function: Callable[[Task], Outcome],
     workers: int | None = None,
     initializer: Callable[[], None] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[Outcome]:
     """Prepares the plan's folders and yields `function(task)` for every task, in order of completion.
 
-    function, initializer: as `run_tasks` takes them
-    workers: processes; one per CPU by default
+    function, workers, initializer, limits: as `run_tasks` takes them
 
-    Ctrl-C and SIGTERM end it after the tasks at hand, a second one at once; both raise Interrupted in the end. Nothing
-    half-written is left. For the main thread.
+    Ctrl-C and SIGTERM end it after the tasks at hand, which get `limits.grace` seconds, a second one at once; both
+    raise Interrupted in the end. Nothing half-written is left. For the main thread.
+
+    Raises OSError if the folders cannot be prepared, and TargetError, which names the folder and says what to do, after
+    a few targets that could not be written: the other tasks are not tried.
     """
     plan.prepare_folders()
+    unwritable: list[tuple[int, str]] = []
     try:
-        with stopping_on_signals() as stopped:
-            yield from run_tasks(function, plan.tasks, workers or default_workers(), initializer, stopped)
+        with stopping_on_signals(limits.grace) as interrupted:
+            outcomes = run_tasks(
+                function,
+                plan.tasks,
+                workers,
+                initializer,
+                lambda: interrupted() or len(unwritable) >= _MOST_UNWRITABLE,
+                limits,
+            )
+            with contextlib.closing(outcomes):
+                for outcome in outcomes:
+                    if outcome.unwritable:
+                        unwritable.append(outcome.unwritable)
+                    yield outcome
     finally:
         plan.clear_folders()
+    if len(unwritable) >= _MOST_UNWRITABLE:
+        raise _surrender(*unwritable[0], len(unwritable))
+
+
+def _surrender(number: int, folder: str, files: int) -> TargetError:
+    advice = _ADVICE.get(number, "make it writable and run it again")
+    reason = f"{os.strerror(number)}: the run was stopped after {files} files could not be written; {advice}"
+    return TargetError(number, reason, folder)

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from .outcomes import Outcome, Status
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file or a folder of a tree. path: relative to the root, which is the folder ""."""
+
+    path: str
+    is_folder: bool = False
 
 
 @dataclass
@@ -18,38 +27,55 @@ class Tree:
 
 
 def walk(root: str) -> Tree:
-    """Lists the tree under `root`. Symbolic links are followed, hidden entries and loops are skipped.
-
-    Dangling links and folders that cannot be read count as failed: files that were expected are missing.
-    """
+    """Lists the tree under `root`, in the order of `scan`."""
     tree = Tree()
+    for found in scan(root):
+        if isinstance(found, Outcome):
+            tree.outcomes.append(found)
+        elif found.is_folder:
+            tree.folders.append(found.path)
+        else:
+            tree.files.append(found.path)
+    return tree
+
+
+def scan(root: str, without: str | None = None) -> Iterator[Found | Outcome]:
+    """Goes through the tree under `root`, a folder at a time, so that memory does not grow with the tree.
+
+    Symbolic links are followed, hidden entries and loops are skipped. Yields outcomes for what is passed over; dangling
+    links and folders that cannot be read count as failed, for files that were expected are missing.
+
+    without: a folder that is passed over in silence, if it is met
+    """
+    excluded = _identity(without) if without and os.path.exists(without) else None
     pending = [("", frozenset())]  # folder, identities of the folders above it
     while pending:
         folder, above = pending.pop()
         path = os.path.join(root, folder)
         try:
             identity = _identity(path)
+            if identity == excluded:
+                continue
             if identity in above:
-                tree.outcomes.append(Outcome(path, None, "skipped", "symbolic link to a folder that contains it"))
+                yield Outcome(path, None, "skipped", "symbolic link to a folder that contains it")
                 continue
             with os.scandir(path) as entries:
                 listing = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            tree.outcomes.append(Outcome(path, None, "failed", f"folder cannot be read: {error.strerror}"))
+            yield Outcome(path, None, "failed", f"folder cannot be read: {error.strerror}")
             continue
-        tree.folders.append(folder)
+        yield Found(folder, is_folder=True)
         below = []
         for entry in listing:
             relative = os.path.join(folder, entry.name)
             kind = _kind(entry)
             if kind == "file":
-                tree.files.append(relative)
+                yield Found(relative)
             elif kind == "folder":
                 below.append((relative, above | {identity}))
             else:
-                tree.outcomes.append(Outcome(entry.path, None, *kind))
+                yield Outcome(entry.path, None, *kind)
         pending.extend(reversed(below))
-    return tree
 
 
 def _kind(entry: os.DirEntry[str]) -> str | tuple[Status, str]:

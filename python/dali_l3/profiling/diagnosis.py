@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..wording import counted
 from .isolation import call_isolated
 from .measuring import (
     KEEPING_MEMORY,
@@ -232,7 +233,7 @@ def _findings(stages: Sequence[Stage], limit: str, setting: Setting, cpus: int, 
     busy = memory.cpu_seconds * memory.throughput.mean
     if limit == "decode" and setting.threads < cpus and busy < 0.8 * cpus:
         yield (
-            f"Decoding keeps {busy:.1f} of {cpus} CPUs busy with {setting.threads} threads: "
+            f"Decoding keeps {busy:.1f} of {cpus} CPUs busy with {counted(setting.threads, 'thread')}: "
             f"num_threads={cpus} would decode up to {cpus / busy:.1f} times as fast."
         )
     if in_memory:

@@ -8,13 +8,17 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..errors import ConversionError
 from ..images.formats import L3_FAST, find_format
 from ..images.reading import prepare_process, read_image
+from ..images.stored import ReadOptions
 from ..images.writing import write_image
-from ..jobs.interrupting import stopping_on_signals
 from ..jobs.outcomes import Outcome, Task, reporting
-from ..jobs.workers import default_workers, run_tasks
+from ..jobs.planning import Plan
+from ..jobs.running import run_plan
+from ..jobs.serving import reserve
 
 _MOST_EXPANSION = 1.1  # of a file beside its pixels: formats for noise add little
 _FILE_OVERHEAD = 1 << 16  # bytes: headers, metadata, the file system's blocks
@@ -114,27 +118,31 @@ def encode_sample(
 
 
 def _run(function: Callable[[Task], Outcome], tasks: list[Task]) -> Iterator[Outcome]:
-    """The outcomes of tasks in workers. Signals end it after the tasks at hand; for the main thread."""
-    with stopping_on_signals() as stopped:
-        yield from run_tasks(function, tasks, default_workers(), prepare_process, stopped)
+    """The outcomes of tasks in workers, as `run_plan` yields them."""
+    return run_plan(Plan(tasks), function, initializer=prepare_process)
 
 
 @reporting
 def _measure(task: Task) -> Outcome:
-    with open(task.source, "rb") as file:
-        pixels = read_image(file.read()).pixels
+    pixels = _read(task.source, times=2)
     return Outcome(task.source, None, "done", raw_size=pixels.nbytes)
 
 
 @reporting
 def _encode(task: Task, formats: tuple[str, ...], folder: str) -> Outcome:
-    with open(task.source, "rb") as file:
-        pixels = read_image(file.read()).pixels
+    held = max(find_format(format).memory for format in formats) + 1  # while a file is proven, the pixels are kept
+    pixels = _read(task.source, held)
     files = dict(_write(pixels, formats, folder, task.target))
     size = sum(file.size for file in files.values())
     return _EncodedImage(
         task.source, task.target, "done", target_size=size, raw_size=pixels.nbytes, files=tuple(files.items())
     )
+
+
+def _read(path: str, times: int) -> np.ndarray:
+    """The pixels of an image. times: see `reserve`"""
+    with open(path, "rb") as file:
+        return read_image(file.read(), ReadOptions(reserve=functools.partial(reserve, times=times))).pixels
 
 
 def _write(pixels, formats: tuple[str, ...], folder: str, name: str) -> Iterator[tuple[str, EncodedFile]]:

@@ -89,6 +89,14 @@ class Header:
         return self.payload_at + self.payload_size + TRAILER_SIZE
 
 
+def _check_size(width: int, height: int, channels: int, bits: int) -> None:
+    _require(1 <= width <= MAX_SIDE, "limit", f"width {width}")
+    _require(1 <= height <= MAX_SIDE, "limit", f"height {height}")
+    _require(1 <= channels <= 4, "limit", f"{channels} channels")
+    image_bytes = width * height * channels * (bits // 8)
+    _require(image_bytes <= MAX_IMAGE_BYTES, "limit", f"an image of {image_bytes} bytes")
+
+
 def parse_header(data: bytes) -> Header:
     """Read and check the header of `data`; raise OracleError when it must be refused."""
     if data[:8] != SIGNATURE[: len(data)]:
@@ -100,24 +108,23 @@ def parse_header(data: bytes) -> Header:
 
     _require(major == 1, "unsupported", f"major version {major}")
     _require(header_size >= HEADER_SIZE and header_size % 4 == 0, "corrupt", f"header size {header_size}")
-    _require(1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE, "limit", f"width {width}, height {height}")
-    _require(1 <= channels <= 4, "limit", f"{channels} channels")
+    if len(data) >= header_size:  # else the fields are hints, and a whole file would have been longer
+        checked = data[: HEADER_SIZE - 4] + bytes(4) + data[HEADER_SIZE:header_size]
+        _require(crc32c(checked) == header_crc, "checksum", "the header's checksum is wrong")
+
     _require(bits in (8, 16), "unsupported", f"{bits} bits per sample")
-    image_bytes = width * height * channels * bits // 8
-    _require(image_bytes <= MAX_IMAGE_BYTES, "limit", f"an image of {image_bytes} bytes")
-    _require(metadata_size <= MAX_METADATA_BYTES, "limit", f"metadata size {metadata_size}")
-    _require(metadata_size % 4 == 0, "corrupt", f"metadata size {metadata_size} is not a multiple of 4")
-    _require(payload_size % 4 == 0, "corrupt", f"payload size {payload_size} is not a multiple of 4")
-
-    _require(len(data) >= header_size, "truncated", "the file ends within the header")
-    checked = data[: HEADER_SIZE - 4] + bytes(4) + data[HEADER_SIZE:header_size]
-    _require(crc32c(checked) == header_crc, "checksum", "the header's checksum is wrong")
-
     _require(profile in (RAW, PAPER, FAST), "unsupported", f"profile {profile}")
     _require(flags & ~3 == 0, "unsupported", f"flags {flags:#04x}")
+    _require(tile_width == 6, "unsupported", f"tile width exponent {tile_width}")
+    _require(tile_height == 6, "unsupported", f"tile height exponent {tile_height}")
+
+    _check_size(width, height, channels, bits)
+    _require(metadata_size <= MAX_METADATA_BYTES, "limit", f"metadata size {metadata_size}")
+
     _require(not flags & 1 or channels == 1, "corrupt", f"flags {flags:#04x} with {channels} channels")
-    _require(tile_width == 6 and tile_height == 6, "unsupported", f"tile exponents {tile_width} and {tile_height}")
     _require(reserved == 0, "corrupt", f"the reserved field is {reserved}")
+    _require(metadata_size % 4 == 0, "corrupt", f"metadata size {metadata_size} is not a multiple of 4")
+    _require(payload_size % 4 == 0, "corrupt", f"payload size {payload_size} is not a multiple of 4")
     return Header(
         header_size, width, height, channels, bits, profile, flags, metadata_size, payload_size, table_crc, metadata_crc
     )
@@ -146,10 +153,9 @@ def read_metadata(data: bytes) -> dict[str, bytes]:
     """Return the metadata entries of `data`; raise OracleError when the file or its metadata must be refused."""
     data = bytes(data)
     if data[:4] == PROTOTYPE_SIGNATURE:
-        _prototype_size(data)
+        _read_prototype(data)
         return {}
-    header = parse_header(data)
-    _require(len(data) >= header.file_size, "truncated", f"{len(data)} bytes of {header.file_size}")
+    header, _, _ = _read_container(data)
     area = data[header.metadata_at : header.payload_at]
     _require(crc32c(area) == header.metadata_crc, "checksum", "the metadata's checksum is wrong")
 
@@ -181,10 +187,6 @@ def decode(data: bytes, verify: bool = False) -> np.ndarray:
     if data[:4] == PROTOTYPE_SIGNATURE:
         return _decode_prototype(data)
     header, streams, checksums = _read_container(data)
-    if verify and checksums is not None:
-        for tile, (stream, checksum) in enumerate(zip(streams, checksums, strict=True)):
-            _require(crc32c(stream) == checksum, "checksum", f"tile {tile}: the checksum is wrong")
-
     decode_tile = {RAW: _decode_raw_tile, PAPER: _decode_paper_tile, FAST: _decode_fast_tile}[header.profile]
     image = np.empty((header.height, header.width, header.channels), header.dtype)
     tiles_across = -(-header.width // TILE)
@@ -192,6 +194,8 @@ def decode(data: bytes, verify: bool = False) -> np.ndarray:
         top, left = TILE * (tile // tiles_across), TILE * (tile % tiles_across)
         target = image[top : top + TILE, left : left + TILE]
         try:
+            if verify and checksums is not None:
+                _require(crc32c(stream) == checksums[tile], "checksum", "the checksum is wrong")
             target[...] = decode_tile(stream, target.shape[0], target.shape[1], header)
         except OracleError as error:
             raise OracleError(error.status, f"tile {tile}: {error.reason}") from None
@@ -273,15 +277,16 @@ def _undo_paper_prediction(residuals: np.ndarray, bits: int) -> np.ndarray:
     mask = 2**bits - 1
     plane = residuals & mask
     for y in range(1, len(plane)):
-        b = plane[y - 1]
-        a = np.append(0, b[:-1])
-        c = np.append(b[1:], 0)
-        p = a + c - b
-        da, db, dc = abs(p - a), abs(p - b), abs(p - c)
-        without_a = np.where(db <= dc, b, c)
-        without_c = np.where(da <= db, a, b)
-        among_three = np.where((da <= db) & (da <= dc), a, np.where(da <= dc, b, c))  # d(b) and d(c) are not compared
-        predicted = np.where(a == 0, without_a, np.where(c == 0, without_c, among_three))
+        n = plane[y - 1]
+        nw = np.append(0, n[:-1])
+        ne = np.append(n[1:], 0)
+        p = nw + ne - n
+        to_nw, to_n, to_ne = abs(p - nw), abs(p - n), abs(p - ne)
+        without_nw = np.where(to_n <= to_ne, n, ne)
+        without_ne = np.where(to_nw <= to_n, nw, n)
+        n_or_ne = np.where(to_nw <= to_ne, n, ne)  # which of the two is nearer is not asked
+        among_three = np.where((to_nw <= to_n) & (to_nw <= to_ne), nw, n_or_ne)
+        predicted = np.where(nw == 0, without_nw, np.where(ne == 0, without_ne, among_three))
         plane[y] = (plane[y] + predicted) & mask
     return plane
 
@@ -421,8 +426,7 @@ def _undo_fast_prediction(residuals: np.ndarray, predictor: int, first: int, bit
 
 
 def _decode_label_map(reader: _Reader, mode: int, first: int, h: int, w: int, bits: int) -> np.ndarray:
-    _require(mode < 128, "corrupt", "bit 7 of the mode is set")
-    _require(mode == LABEL_MAP, "corrupt", "a label map with index bits or a bitmap flag")
+    _require(mode == LABEL_MAP, "corrupt", f"a label map of mode {mode:#04x}")
     count = reader.number(1, "value count") + 1
     sample = np.dtype("<u1" if bits == 8 else "<u2")
     table = reader.take(count * sample.itemsize, "value table").view(sample).astype(np.int64)
@@ -460,31 +464,31 @@ def _decode_label_map(reader: _Reader, mode: int, first: int, h: int, w: int, bi
 # ------------------------------------------------------------------------------------------------------ prototype files
 
 
-def _prototype_size(data: bytes) -> tuple[int, int]:
-    """Return width and height of a prototype file."""
+def _read_prototype(data: bytes) -> tuple[int, int, list[bytes]]:
+    """Return width, height and patches of a prototype file."""
     _require(len(data) >= 13, "truncated", "the file ends within the header")
-    width, height, patch = struct.unpack_from("<iiB", data, 4)
-    _require(patch == TILE, "unsupported", f"patch size {patch}")
-    _require(1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE, "limit", f"width {width}, height {height}")
-    _require(width * height * 3 <= MAX_IMAGE_BYTES, "limit", f"image size {width} x {height}")
+    width, height, patch_size = struct.unpack_from("<iiB", data, 4)
+    _require(patch_size == TILE, "unsupported", f"patch size {patch_size}")
     whole = width % TILE == 0 and height % TILE == 0
     _require(whole, "unsupported", f"width {width} or height {height} is not a multiple of {TILE}")
-    return width, height
+    _check_size(width, height, 3, 8)
 
-
-def _decode_prototype(data: bytes) -> np.ndarray:
-    width, height = _prototype_size(data)
-    across, down = width // TILE, height // TILE
-    count = 3 * across * down
+    count = 3 * (width // TILE) * (height // TILE)
     _require(len(data) >= 13 + 2 * count, "truncated", "the file ends within the patch sizes")
     sizes = np.frombuffer(data, "<u2", count, 13).astype(np.int64)
     ends = 13 + 2 * count + np.cumsum(sizes)
     _require(len(data) >= ends[-1], "truncated", f"{len(data)} bytes of {ends[-1]}")
+    return width, height, [data[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+
+
+def _decode_prototype(data: bytes) -> np.ndarray:
+    width, height, patches = _read_prototype(data)
+    across, down = width // TILE, height // TILE
     image = np.empty((height, width, 3), np.uint8)
-    for i, (size, end) in enumerate(zip(sizes, ends, strict=True)):
-        channel, patch = divmod(i, across * down)
-        top, left = TILE * (patch // across), TILE * (patch % across)
-        image[top : top + TILE, left : left + TILE, channel] = _decode_patch(data[end - size : end])
+    for i, patch in enumerate(patches):
+        channel, place = divmod(i, across * down)
+        top, left = TILE * (place // across), TILE * (place % across)
+        image[top : top + TILE, left : left + TILE, channel] = _decode_patch(patch)
     return image
 
 
@@ -496,10 +500,9 @@ def _decode_patch(patch: bytes) -> np.ndarray:
         _require(at < len(patch), "corrupt", "a patch ends before its last row")
         n = patch[at] & 15
         _require(n <= 8, "corrupt", f"a patch row of width {n}")
-        _require(at + 8 * n + 2 <= len(patch), "corrupt", "a patch ends before its last row")
         row = int.from_bytes(patch[at : at + 8 * n + 2], "little")
         base = row >> 4 & 255
         residuals[y] = [base + (row >> (12 + n * x) & (2**n - 1)) for x in range(TILE)]
         at += 8 * n + 2
-    _require(at == len(patch), "corrupt", f"{len(patch) - at} bytes left over in a patch")
+    _require(at == len(patch), "corrupt", f"a patch of {len(patch)} bytes whose rows take {at}")
     return _undo_paper_prediction(residuals, 8)

@@ -149,18 +149,14 @@ def raw_file(image: np.ndarray, **fields) -> L3File:
 
 def paper_residuals(plane: np.ndarray, bits: int) -> np.ndarray:
     """Return the residuals of profile `paper` of a plane of shape (h, w), 0 … 2^bits − 1, as int64."""
-    plane = plane.astype(np.int64)
-    residuals = plane.copy()
-    for y in range(1, plane.shape[0]):
-        for x in range(plane.shape[1]):
-            above = plane[y - 1]
-            left = above[x - 1] if x > 0 else 0
-            right = above[x + 1] if x + 1 < plane.shape[1] else 0
-            residuals[y, x] -= _paper_prediction(int(left), int(above[x]), int(right))
+    residuals = plane.astype(np.int64)
+    for y, above in enumerate(plane[:-1].tolist(), start=1):
+        residuals[y] -= [*map(paper_prediction, [0, *above[:-1]], above, [*above[1:], 0])]
     return residuals & (2**bits - 1)
 
 
-def _paper_prediction(a: int, b: int, c: int) -> int:
+def paper_prediction(a: int, b: int, c: int) -> int:
+    """Return what `paper` predicts from the pixels above: to the left, straight and to the right."""
     to_a, to_b, to_c = (abs(a + c - b - value) for value in (a, b, c))
     if a == 0:
         return b if to_b <= to_c else c
@@ -524,8 +520,8 @@ def prototype_patch(plane: np.ndarray, rng: np.random.Generator | None = None) -
             n = int(rng.integers(n, 9))
             base = (base - int(rng.integers(2**n - length))) % 256
         bits = n | base << 4
-        for x, residual in enumerate(row):
-            bits |= int((residual - base) % 256) << (12 + n * x)
+        for x, value in enumerate(((row - base) % 256).tolist()):
+            bits |= value << (12 + n * x)
         patch += bits.to_bytes(8 * n + 2, "little")
     return patch
 

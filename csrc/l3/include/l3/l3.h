@@ -41,7 +41,7 @@ typedef enum l3_status {
   L3_ERROR_TRUNCATED = 5,   /* the file ends early */
   L3_ERROR_CORRUPT = 6,     /* the bytes contradict each other */
   L3_ERROR_CHECKSUM = 7,    /* a CRC-32C does not match */
-  L3_ERROR_CAPACITY = 8,    /* the output buffer is too small */
+  L3_ERROR_CAPACITY = 8,    /* the output buffer is too small, or memory ran out */
   L3_ERROR_DEVICE = 9       /* a CUDA call failed */
 } l3_status;
 
@@ -101,8 +101,8 @@ typedef struct l3_metadata {
   size_t value_size;
 } l3_metadata;
 
-/* Yields the metadata entries one by one: start with *cursor = 0; *entry.key is NULL after the last. Checks the area's CRC-32C first.
- * That keys are UTF-8 and do not repeat is left to the caller, here and in l3_encode. */
+/* Yields the metadata entries one by one: start with *cursor = 0; entry->key is NULL after the last. The first call validates the whole
+ * area: its CRC-32C, that the entries fill it, and that their keys are UTF-8 and differ. A value may be empty. */
 l3_status l3_next_metadata(const l3_stream *stream, size_t *cursor, l3_metadata *entry, l3_error *error);
 
 /* Whether a parsed file is undamaged, without decoding it: the checksums of its metadata and of all tiles, and the structure of both. What
@@ -183,7 +183,8 @@ typedef struct l3_encode_options {
 /* Bytes that suffice for any image of this shape, 0 where image or options are invalid (l3_encode says why). */
 size_t l3_encode_bound(const l3_image *image, const l3_encode_options *options);
 
-/* Writes the file to out[0..capacity) and its size to *written. */
+/* Writes the file to out[0..capacity) and its size to *written. L3_ERROR_ARGUMENT: metadata keys that are not UTF-8 of 1 to 255 bytes, or
+ * that repeat, among others. */
 l3_status l3_encode(const l3_image *image, const l3_encode_options *options, void *out, size_t capacity, size_t *written, l3_error *error);
 
 /* ---- CPU back ends ------------------------------------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@ from rich.filesize import decimal as size_text
 
 from ...images.formats import find_format
 from ...jobs.display import printable
+from ...wording import counted
 from ..ratio_search import TENTHS
 from . import machine
 
@@ -59,13 +60,13 @@ def overview(profile: Profile) -> Table:
     """The dataset and the conditions."""
     setting, conditions, facts = profile.setting, profile.conditions, machine.describe()
     rows = [
-        ("dataset", f"{printable(profile.source)}: {profile.images} images, {size_text(profile.bytes)}"),
-        ("sample", f"{profile.sample} images"),
-        ("machine", f"{facts['cpu']}, {conditions.cpus} CPUs, {size_text(facts['memory_bytes'])} of memory"),
+        ("dataset", f"{printable(profile.source)}: {counted(profile.images, 'image')}, {size_text(profile.bytes)}"),
+        ("sample", counted(profile.sample, "image")),
+        ("machine", f"{facts['cpu']}, {counted(conditions.cpus, 'CPU')}, {size_text(facts['memory_bytes'])} of memory"),
         ("cache", f"{size_text(conditions.cache_size)} for the Liquid reader"),
         (
             "pipelines",
-            f"DALI {facts['versions']['dali']}, batches of {setting.batch_size}, {setting.threads} threads, "
+            f"DALI {facts['versions']['dali']}, batches of {setting.batch_size}, {counted(setting.threads, 'thread')}, "
             f"decoder on {setting.device}",
         ),
     ]
@@ -247,7 +248,7 @@ def _shares(weights: Mapping[str, int]) -> str:
 def _replaced(name: str, found: FormatProfile) -> str | None:
     if not found.replaced:
         return None
-    return f"{name} cannot hold all images of the sample: {found.replaced} were l3-fast instead."
+    return f"{name} cannot hold all images of the sample: l3-fast took the place of {found.replaced}."
 
 
 def _speed(images_per_second: float) -> str:

@@ -1,0 +1,5 @@
+"""`python -m dali_l3.cli`."""
+
+from . import main
+
+main()

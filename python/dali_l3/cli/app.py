@@ -1,0 +1,54 @@
+"""The commands put together."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from ..errors import ConversionError
+from ..profiling.command import profile
+from ..version import __version__
+from .common import EXIT_FAILED, EXIT_USAGE, complain, reason
+from .convert import convert
+from .export import export
+from .info import info
+from .verify import verify
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def dali_l3(version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False) -> None:
+    """Lossless images that decode fast: convert image files to L3, and look after them.
+
+    Start with: dali-l3 convert photos/ photos-l3/
+    """
+    if version:
+        print(__version__)
+        raise typer.Exit()
+
+
+for command in (convert, export, verify, info, profile):
+    app.command(no_args_is_help=True)(command)
+
+
+def run() -> None:
+    """Runs the command line and exits."""
+    if sys.stdout:  # which may be closed
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold what the terminal's encoding lacks
+    try:
+        app()
+    except ConversionError as error:
+        complain(str(error))
+        sys.exit(EXIT_USAGE)
+    except OSError as error:
+        complain(f"{error.filename}: {reason(error)}" if error.filename else reason(error))
+        sys.exit(EXIT_FAILED)

@@ -1,0 +1,109 @@
+"""Options that several commands have, and how the commands end."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterable, Iterator
+from types import ModuleType
+from typing import Annotated
+
+import typer
+
+from ..conversion.mix_record import RECORD_NAME
+from ..errors import ConversionError
+from ..jobs.display import Totals, console, printable, show
+from ..jobs.outcomes import Outcome
+from ..jobs.planning import Plan, PlanError
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+Workers = Annotated[int | None, typer.Option(min=1, help="Worker processes.", show_default="one per CPU")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Write every target again, and replace other files in its place.")
+]
+KeepSuffix = Annotated[bool, typer.Option("--keep-suffix", help="Append the new suffix to the old one.")]
+MaxPixels = Annotated[int, typer.Option(min=1, help="Refuse larger images, before decoding them.")]
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        min=0,
+        help="Give up on a file that takes longer; 0: never.",
+        show_default="60, and more for large images",
+    ),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", "-n", help="List on standard output what would be done; write nothing.")
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 also when files were skipped.")]
+Report = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Write what became of each file to FILE as JSON lines; '-' is standard output."),
+]
+
+
+def import_with_image_libraries(*names: str) -> list[ModuleType]:
+    """Imports modules of this package that read images, or says what to install."""
+    try:
+        return [importlib.import_module(f"..{name}", __package__) for name in names]
+    except ModuleNotFoundError as error:
+        raise ConversionError(f"{error.name} is not installed, try: pip install 'dali-l3[convert]'") from error
+
+
+def finish(
+    work: Plan,
+    outcomes: Iterator[Outcome],
+    verb: str,
+    report: str | None,
+    strict: bool = False,
+    dry_run: bool = False,
+    closing_lines: Iterable[str] = (),
+) -> Totals:
+    """Shows the run and returns what it came to; exits if it was interrupted or failed."""
+
+    def every_outcome() -> Iterator[Outcome]:
+        yield from work.outcomes
+        yield from outcomes
+
+    if report and report != "-":
+        _check_report(report, work, dry_run)
+    total = len(work.outcomes) + len(work.tasks)
+    totals = show(every_outcome(), total, verb, report, listing=dry_run and report != "-")
+    for line in closing_lines:
+        console.print(printable(line))
+    if totals.interrupted:
+        raise totals.interrupted
+    if totals.counts["failed"] or (strict and totals.counts["skipped"]):
+        raise typer.Exit(EXIT_FAILED)
+    return totals
+
+
+def reason(error: Exception) -> str:
+    """What an exception says; of the system's errors, without their number and file."""
+    return getattr(error, "strerror", None) or str(error)
+
+
+def complain(message: str) -> None:
+    """Prints a message of the program to standard error."""
+    console.print("dali-l3: " + "\n".join(map(printable, message.split("\n"))))
+
+
+def _check_report(report: str, work: Plan, dry_run: bool) -> None:
+    """Raises PlanError in a dry run, which writes nothing, and if the report would replace a file of the run."""
+    if dry_run:
+        raise PlanError("--dry-run writes no report: --report - prints it")
+    paths = {path for item in (*work.tasks, *work.outcomes) for path in (item.source, item.target) if path}
+    paths.update(os.path.join(folder, RECORD_NAME) for folder in work.folders[:1])
+    for path in paths:
+        if _are_same_file(path, report):
+            raise PlanError(f"{report}: the report would take the place of {path}")
+
+
+def _are_same_file(path: str, other: str) -> bool:
+    """Whether two names mean one file, even if there is none yet."""
+    try:
+        return os.path.samefile(path, other)
+    except OSError:  # the names are compared first, for resolving links takes longer
+        return os.path.basename(path) == os.path.basename(other) and os.path.realpath(path) == os.path.realpath(other)

@@ -1,0 +1,142 @@
+"""The command `dali-l3 convert`."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from typing import Annotated
+
+import typer
+
+from ..conversion.mix_record import refuse_mixed
+from ..images import DEFAULT_MAX_PIXELS
+from ..jobs.planning import PlanError, plan, preview
+from ..jobs.running import run_plan
+from .common import (
+    DryRun,
+    KeepSuffix,
+    MaxPixels,
+    Overwrite,
+    Report,
+    Strict,
+    Timeout,
+    Workers,
+    finish,
+    import_with_image_libraries,
+)
+
+
+class Profile(str, enum.Enum):
+    """The profiles that can be written."""
+
+    RAW = "raw"
+    PAPER = "paper"
+    FAST = "fast"
+
+
+class Palette(str, enum.Enum):
+    """What becomes of palettes."""
+
+    RGB = "rgb"
+    INDEX = "index"
+
+
+class Pages(str, enum.Enum):
+    """What becomes of files of several pages."""
+
+    FIRST = "first"
+    SPLIT = "split"
+
+
+def convert(
+    source: Annotated[str, typer.Argument(metavar="SRC", help="An image file, or a folder of them.")],
+    target: Annotated[
+        str, typer.Argument(metavar="DST", help="A folder; for a single file also a name ending in .l3.")
+    ],
+    profile: Annotated[
+        Profile | None,
+        typer.Option(help="fast: small, quick to decode. raw: stored. paper: to compare.", show_default="fast"),
+    ] = None,
+    effort: Annotated[int, typer.Option(min=1, max=3, help="Of L3. 1: quickest, 3: smallest.")] = 2,
+    mix: Annotated[
+        str | None,
+        typer.Option(metavar="FORMAT:WEIGHT,...", help="Convert to several formats in these proportions."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the draw of formats, with --mix.", show_default="0")] = None,
+    palette: Annotated[
+        Palette,
+        typer.Option(
+            help="Of images with a palette: rgb keeps their colours, index the numbers of the palette's entries as "
+            "gray pixels. Masks, whose numbers are labels, want index."
+        ),
+    ] = Palette.RGB,
+    pages: Annotated[
+        Pages | None,
+        typer.Option(
+            help="Of TIFF files of several pages: first keeps that page, split makes a.tif a-1.l3, a-2.l3, ….",
+            show_default="refuse them",
+        ),
+    ] = None,
+    workers: Workers = None,
+    overwrite: Overwrite = False,
+    keep_suffix: KeepSuffix = False,
+    max_pixels: MaxPixels = DEFAULT_MAX_PIXELS,
+    timeout: Timeout = None,
+    dry_run: DryRun = False,
+    strict: Strict = False,
+    report: Report = None,
+) -> None:
+    """Convert an image, or a tree of them, to L3, or to a mix of formats.
+
+    Reads PNG, JPEG, WebP, BMP, TIFF, PNM and NPY, told by their content. 16 bits, alpha and metadata are kept, palettes
+    are expanded, EXIF orientation is applied. CMYK, animations, several pages and float samples are refused by name.
+    Sources are only read. Folders are mirrored, class folders and all.
+
+    Each file is decoded and compared before it gets its name, and bears its source's date. A run that was stopped, even
+    killed, is continued by the same command: files that are done are kept, unless their source's date, the profile or
+    --palette is another. Ctrl-C lets the files at hand be finished; a second one does not.
+
+    With --mix, the formats of the images of each folder are drawn in proportion: l3-fast, l3-raw, l3-paper, png, tiff,
+    bmp, webp, and the lossy jpeg@Q and webp@Q with a quality Q. DST/dali_l3_mix.json records them.
+
+    Exits with 0 when all went well, 1 when any file failed, 2 when the request makes no sense, 130 after Ctrl-C.
+
+    Examples:
+
+    \b
+    dali-l3 convert photo.png photo.l3
+    dali-l3 convert train/ train-l3/ --dry-run
+    dali-l3 convert train/ train-l3/ --workers 8
+    dali-l3 convert train/ train-l3/ --effort 3 --report report.jsonl
+    dali-l3 convert masks/ masks-l3/ --palette index
+    dali-l3 convert scans/ scans-l3/ --pages split
+    dali-l3 convert train/ train-mix/ --mix l3-fast:7,bmp:3
+    """
+    converting, mixing, formats, reading, stored = import_with_image_libraries(
+        "conversion.converting", "conversion.mixing", "images.formats", "images.reading", "images.stored"
+    )
+    record = None
+    if mix is not None:
+        if profile:
+            raise PlanError("--profile and --mix exclude each other: name l3-fast, l3-raw or l3-paper in the mix")
+        if pages is Pages.SPLIT:
+            raise PlanError("--pages split and --mix exclude each other: split the files first (convert, then export)")
+        weights = mixing.parse_mix(mix)
+        work, record = mixing.plan_mix(source, target, weights, seed or 0, overwrite, keep_suffix, palette.value)
+    else:
+        if seed is not None:
+            raise PlanError("--seed is for --mix")
+        refuse_mixed(target)
+        format = formats.find_format(f"l3-{(profile or Profile.FAST).value}")
+        direction = converting.direction_to(format, palette.value)
+        count_pages = reading.count_pages if pages is Pages.SPLIT else None
+        work = plan(source, target, direction, overwrite, keep_suffix, count_pages)
+    if dry_run:
+        outcomes = preview(work.tasks, converting.refusal)
+    else:
+        options = stored.ReadOptions(max_pixels, palette.value, page=0 if pages is Pages.FIRST else None)
+        function = functools.partial(converting.convert_file, effort=effort, options=options)
+        outcomes = run_plan(work, function, workers, reading.prepare_process)
+        if record:
+            outcomes = mixing.recorded(outcomes, record, source, target)
+    finish(work, outcomes, "converted", report, strict, dry_run, record.describe() if record else ())

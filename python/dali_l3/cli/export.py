@@ -1,0 +1,45 @@
+"""The command `dali-l3 export`."""
+
+from __future__ import annotations
+
+import functools
+from typing import Annotated
+
+import typer
+
+from ..jobs.planning import plan, preview
+from ..jobs.running import run_plan
+from .common import DryRun, KeepSuffix, Overwrite, Report, Strict, Workers, finish, import_with_image_libraries
+
+
+def export(
+    source: Annotated[str, typer.Argument(metavar="SRC", help="An L3 file, or a folder of them.")],
+    target: Annotated[
+        str, typer.Argument(metavar="DST", help="A folder; for a single file also a name ending in .png.")
+    ],
+    level: Annotated[int, typer.Option(min=0, max=9, help="Compression level of the PNG files.")] = 6,
+    workers: Workers = None,
+    overwrite: Overwrite = False,
+    keep_suffix: KeepSuffix = False,
+    dry_run: DryRun = False,
+    strict: Strict = False,
+    report: Report = None,
+) -> None:
+    """Convert L3 files back to PNG.
+
+    Writes the same pixels, 8 or 16 bits, with alpha, ICC profile and EXIF data.
+    Works as convert does: folders are mirrored, files appear whole or not at all, and the same command continues a run.
+
+    Examples:
+
+    \b
+    dali-l3 export photo.l3 photo.png
+    dali-l3 export train-l3/ train-png/
+    """
+    (exporting,) = import_with_image_libraries("conversion.exporting")
+    work = plan(source, target, exporting.TO_PNG, overwrite, keep_suffix)
+    if dry_run:
+        outcomes = preview(work.tasks, exporting.TO_PNG.refusal)
+    else:
+        outcomes = run_plan(work, functools.partial(exporting.export_file, level=level), workers)
+    finish(work, outcomes, "exported", report, strict, dry_run)

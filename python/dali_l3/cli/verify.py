@@ -1,0 +1,57 @@
+"""The command `dali-l3 verify`."""
+
+from __future__ import annotations
+
+import functools
+from typing import Annotated
+
+import typer
+
+from ..conversion.quarantine import Quarantine
+from ..conversion.verifying import plan_verification, prepare_process, verify_file
+from ..images import DEFAULT_MAX_PIXELS
+from ..images.stored import ReadOptions
+from ..jobs.planning import PlanError
+from ..jobs.running import run_plan
+from .common import MaxPixels, Report, Strict, Timeout, Workers, finish
+
+
+def verify(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="Image files, or folders: all the images in them.")
+    ],
+    quarantine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Move damaged files there, as the same tree; nothing there is replaced. Files that could not be read "
+            "(permissions, time, memory) stay, and so does what links lead to, and what DIR has no room for.",
+        ),
+    ] = None,
+    workers: Workers = None,
+    max_pixels: MaxPixels = DEFAULT_MAX_PIXELS,
+    timeout: Timeout = None,
+    strict: Strict = False,
+    report: Report = None,
+) -> None:
+    """Prove that image files are sound: L3, and all that convert reads.
+
+    Decodes them completely and compares every checksum that they carry. Files that are no images are skipped, and so
+    are images that convert cannot keep, such as CMYK: those are not proven.
+
+    Exits with 1 when any file is damaged or missing.
+
+    Examples:
+
+    \b
+    dali-l3 verify photo.l3
+    dali-l3 verify train-l3/ val-l3/ --report verified.jsonl
+    dali-l3 verify train/ --quarantine damaged/
+    """
+    keeper = Quarantine(quarantine, paths) if quarantine else None
+    work = plan_verification(paths, quarantine)
+    function = functools.partial(verify_file, options=ReadOptions(max_pixels))
+    outcomes = run_plan(work, function, workers, prepare_process)
+    totals = finish(work, keeper.receive(outcomes) if keeper else outcomes, "verified", report, strict)
+    if not totals.counts["done"]:
+        raise PlanError(f"nothing to verify in {', '.join(paths)}")
