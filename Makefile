@@ -15,7 +15,7 @@ SOURCES := CMakeLists.txt $(shell find cmake csrc python -type f -not -name '*.p
 help:
 	@echo "make demo    convert photographs to L3, decode them with DALI, compare with PNG, BMP and JPEG"
 	@echo "make test    run the C++ and the Python tests"
-	@echo "make fuzz    fuzz the decoder with libFuzzer (needs clang); SECONDS=300"
+	@echo "make fuzz    fuzz the decoder and the readers' checks with libFuzzer (needs clang); SECONDS=300, for each"
 	@echo "make build   install the package with everything it needs into .venv"
 	@echo "make clean   remove .venv and build"
 
@@ -79,8 +79,9 @@ SECONDS ?= 300
 fuzz: venv
 	cmake -S tests/fuzz -B build/fuzz -DCMAKE_CXX_COMPILER=clang++
 	cmake --build build/fuzz --parallel $(JOBS)
-	mkdir -p build/fuzz/corpus
+	mkdir -p build/fuzz/corpus build/fuzz/files
 	build/fuzz/decode_fuzzer -max_total_time=$(SECONDS) build/fuzz/corpus tests/data/golden
+	build/fuzz/file_check_fuzzer -max_total_time=$(SECONDS) build/fuzz/files tests/data/golden
 
 clean:
 	rm -rf $(VENV) build

@@ -34,6 +34,13 @@ loader::OnError ParseOnError(const std::string &name) {
   throw std::invalid_argument("on_error is \"" + name + R"(", but must be "raise", "skip" or "substitute")");
 }
 
+loader::Check ParseCheck(const std::string &name) {
+  if (name == "none") return loader::Check::none;
+  if (name == "headers") return loader::Check::headers;
+  if (name == "content") return loader::Check::content;
+  throw std::invalid_argument("check is \"" + name + R"(", but must be "none", "headers" or "content")");
+}
+
 // Outputs memory that the engine owns too.
 void Share(dali::TensorList<CPUBackend> &output, int sample, const loader::FileBytes &file, const std::string &path) {
   // Consumers take a file's bytes for constant; only DALI's types do not say so.
@@ -79,7 +86,8 @@ loader::CatalogueOptions Reader::MakeCatalogueOptions() const {
   options.case_sensitive_filter = spec_.GetArgument<bool>("case_sensitive_filter");
   spec_.TryGetRepeatedArgument(options.companions, "companions");
   options.on_error = ParseOnError(spec_.GetArgument<std::string>("on_error"));
-  options.check_headers = spec_.GetArgument<bool>("check_headers");
+  // Listing reads no file as a whole: what is wrong behind a header is found when the file is read.
+  options.check_headers = ParseCheck(spec_.GetArgument<std::string>("check")) != loader::Check::none;
   options.strict = spec_.GetArgument<bool>("strict");
   options.threads = spec_.GetArgument<int>("read_threads");
   options.sniff = options.on_error != loader::OnError::raise;  // bad files are left out only if somebody looks at them
@@ -89,7 +97,7 @@ loader::CatalogueOptions Reader::MakeCatalogueOptions() const {
 loader::EngineOptions Reader::MakeEngineOptions() const {
   loader::EngineOptions options;
   options.reading.mode = spec_.GetArgument<bool>("use_o_direct") ? loader::ReadMode::direct : loader::ReadMode::buffered;
-  options.reading.check_headers = spec_.GetArgument<bool>("check_headers");
+  options.reading.check = ParseCheck(spec_.GetArgument<std::string>("check"));
   options.read_threads = spec_.GetArgument<int>("read_threads");
   if (!spec_.TryGetArgument(options.batches_ahead, "prefetch_queue_depth"))
     options.batches_ahead = (kSamplesAhead + max_batch_size_ - 1) / max_batch_size_;
@@ -227,22 +235,28 @@ Each template stands for one more output, between the image and the label. Paths
 folder, ``{name}`` its name, ``{stem}`` its name without the extension and ``{relpath}`` its path, relative to `file_root`; for instance
 ``"../masks/{dir}/{stem}.png"``. A companion is read, shuffled and held in memory together with its image.)code",
                     std::vector<std::string>{})
-    .AddOptionalArg("on_error", R"code(What to do about files that are missing, empty or unreadable, or of no known image format.
+    .AddOptionalArg("on_error", R"code(What to do about files that are missing, empty or unreadable, of no known image format, or found
+damaged by `check`.
 
 * ``"raise"``: an error that names the file.
 * ``"skip"``: a good sample of the same format, with its own label, takes the place of a bad one.
 * ``"substitute"``: the file `substitute`, with the label of the bad one.
 
-With the latter two all files are looked at when the pipeline is built; the bad ones are left out and reported. What goes bad later is
-replaced and reported, and the length of the epoch stays.)code",
+With the latter two all files are looked at when the pipeline is built; the bad ones are left out and reported. What goes bad later, or is
+only found then, is replaced and reported, and the length of the epoch stays.)code",
                     "raise")
     .AddOptionalArg<std::string>("substitute", R"code(Path of the file that takes the place of bad ones with ``on_error="substitute"``.
 
 It has no companions, so `companions` rule it out.)code",
                                  nullptr)
-    .AddOptionalArg("check_headers", R"code(Whether L3, PNG and JPEG files whose headers are cut off, and L3 files shorter than their header
-says, are bad.)code",
-                    false)
+    .AddOptionalArg("check", R"code(How closely images, and companions that are images, are looked at. What does not pass is bad.
+
+* ``"none"``: not at all, beyond what other arguments need.
+* ``"headers"``: whether L3, PNG, JPEG, BMP, TIFF and WebP files hold what a decoder needs before the pixels, and are as long as that says;
+  when the pipeline is built, and each time that a file is read from disk.
+* ``"content"``: that, and each time that a file is read from disk all checksums of L3 and PNG files, that a JPEG file has its end, and that
+  a TIFF file has all its strips or tiles. An L3 file that passes decodes.)code",
+                    "none")
     .AddOptionalArg("strict", R"code(Whether hidden folders, class folders without files, links to nothing or to folders and files listed
 twice are errors. By default they are reported, except the last.)code",
                     false)

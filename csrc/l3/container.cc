@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include "bytes.h"
-#include "crc32c.h"
+#include "crc32.h"
 #include "error.h"
 #include "geometry.h"
+#include "git_lfs.h"
 #include "metadata.h"
 #include "prototype.h"
 
@@ -163,6 +164,7 @@ extern "C" l3_status l3_peek(const void *data, size_t size, l3_info *info, l3_er
   const uint8_t *bytes = static_cast<const uint8_t *>(data);
   if (is_prototype(bytes, size)) return peek_prototype(bytes, size, info, error);
   if (!size) return fail(error, L3_ERROR_TRUNCATED, "empty");
+  if (is_lfs_pointer(bytes, size)) return fail(error, L3_ERROR_SIGNATURE, "it %s", kIsLfsPointer);
   if (std::memcmp(bytes, kSignature, std::min(size, sizeof kSignature)))
     return fail(error, L3_ERROR_SIGNATURE, "not an L3 file: the signature does not match");
   if (size < L3_HEADER_SIZE)

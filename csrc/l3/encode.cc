@@ -3,7 +3,7 @@
 
 #include "bytes.h"
 #include "container.h"
-#include "crc32c.h"
+#include "crc32.h"
 #include "error.h"
 #include "geometry.h"
 #include "kernels.h"

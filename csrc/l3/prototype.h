@@ -5,6 +5,8 @@
 
 namespace l3 {
 
+constexpr uint32_t kPrototypeTileSize = L3_TILE * L3_TILE * 3;  // bytes of a decoded tile
+
 bool is_prototype(const uint8_t *data, size_t size);
 l3_status peek_prototype(const uint8_t *data, size_t size, l3_info *info, l3_error *error);
 

@@ -1,7 +1,7 @@
 #include "tiles.h"
 
 #include "bytes.h"
-#include "crc32c.h"
+#include "crc32.h"
 #include "error.h"
 
 namespace l3 {

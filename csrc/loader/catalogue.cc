@@ -8,10 +8,11 @@
 #include <utility>
 
 #include "companions.h"
+#include "counted.h"
 #include "discovery.h"
+#include "file_check.h"
 #include "file_list.h"
 #include "file_reading.h"
-#include "header_check.h"
 #include "open_file.h"
 #include "read_pool.h"
 
@@ -37,8 +38,8 @@ void check_arguments(const CatalogueOptions &options) {
   require(!options.file_filters.empty(), "The argument file_filters is an empty list");
   require(!options.dir_filters.empty(), "The argument dir_filters is an empty list");
   if (options.labels && options.labels->size() != options.files->size())
-    throw std::runtime_error("There are " + std::to_string(options.labels->size()) + " labels for " +
-                             std::to_string(options.files->size()) + " files");
+    throw std::runtime_error("The argument labels has " + counted(options.labels->size(), "label") + ", the argument files " +
+                             counted(options.files->size(), "file"));
   if (options.file_root) require_local(*options.file_root);
   if (options.file_list) require_local(*options.file_list);
 }
@@ -65,7 +66,7 @@ void list_files(const CatalogueOptions &options, Catalogue &catalogue) {
   } else {
     Discovery found = discover(catalogue.root, {options.file_filters, options.dir_filters, options.case_sensitive_filter});
     for (DiscoveredFile &file : found.files) add_entry(catalogue, std::move(file.path), file.label);
-    catalogue.problems = std::move(found.oddities);
+    catalogue.problems = std::move(found.problems);
   }
 }
 
@@ -88,31 +89,35 @@ void check_strictly(const Catalogue &catalogue) {
   std::unordered_set<std::string> seen;
   for (const Entry &entry : catalogue.entries)
     if (!seen.insert(entry.file.path).second) problems.push_back(full_path(catalogue.root, entry.file.path) + " is listed twice");
-  if (!problems.empty()) throw std::runtime_error("The dataset has " + std::to_string(problems.size()) + " oddities:" + shown(problems));
+  if (!problems.empty()) throw std::runtime_error("The dataset has " + counted(problems.size(), "problem") + ":" + shown(problems));
 }
 
-// Finds out what is asked for. Throws what is wrong with the image.
-void look_at_image(const CatalogueOptions &options, const std::string &path, Entry &entry) {
-  const OpenFile file(path);
-  entry.file.size = file.size();
-  check_size(path, entry.file.size);
-  if (!options.sniff && !options.check_headers) return;
-  const auto read = [&](uint64_t offset, std::span<uint8_t> bytes) { return file.read_at(offset, bytes); };
-  uint8_t head[kSniffedBytes];
-  entry.format = sniff({head, read(0, head)});
-  if (entry.format == FileFormat::unknown) fail_file(path, "of no known image format");
-  if (options.check_headers) check_header(path, entry.format, entry.file.size, read);
+// Finds out a file's size and, if it is to be sniffed, its format, which `format_of` tells by its first bytes. Throws what is wrong with it.
+FileFormat look_at_file(const std::string &path, bool sniffs, bool checks_header, FileFormat (*format_of)(std::span<const uint8_t>),
+                        File &file) {
+  const OpenFile open(path);
+  file.size = open.size();
+  check_size(path, file.size);
+  if (!sniffs) return FileFormat::unknown;
+  const auto read = [&](uint64_t offset, std::span<uint8_t> bytes) { return open.read_at(offset, bytes); };
+  uint8_t bytes[std::max(kSniffedBytes, kLfsBytes)];
+  const std::span<const uint8_t> head(bytes, read(0, bytes));
+  refuse_lfs_pointer(path, head);
+  const FileFormat format = format_of(head);
+  if (checks_header) check_header(path, format, file.size, read);
+  return format;
 }
 
 // What is wrong with an entry's files; empty if nothing is.
 std::string look_at(const CatalogueOptions &options, const std::string &root, Entry &entry) {
+  const bool checks = options.check_headers, sniffs = options.sniff || checks;
   try {
-    if (options.sniff || options.sizes || options.check_headers) look_at_image(options, full_path(root, entry.file.path), entry);
-    for (File &companion : entry.companions) {
-      const std::string path = full_path(root, companion.path);
-      companion.size = OpenFile(path).size();
-      check_size(path, companion.size);
+    if (sniffs || options.sizes) {
+      const std::string path = full_path(root, entry.file.path);
+      entry.format = look_at_file(path, sniffs, checks, sniff, entry.file);
+      if (sniffs && entry.format == FileFormat::unknown) fail_file(path, "of no known image format");
     }
+    for (File &companion : entry.companions) look_at_file(full_path(root, companion.path), checks, checks, companion_format, companion);
   } catch (const std::runtime_error &error) {
     return error.what();
   }
@@ -152,7 +157,8 @@ void remove_bad(const CatalogueOptions &options, const std::vector<std::string> 
   }
   catalogue.entries = std::move(good);
   if (bad.empty()) return;
-  const std::string text = std::to_string(bad.size()) + " of " + std::to_string(problems.size()) + " samples have bad files:" + shown(bad);
+  const std::string text = std::to_string(bad.size()) + " of " + counted(problems.size(), "sample") +
+                           (bad.size() == 1 ? " has bad files:" : " have bad files:") + shown(bad);
   if (options.on_error == OnError::raise) throw std::runtime_error(text);
   if (catalogue.entries.empty()) throw std::runtime_error(nothing_found(catalogue.root) + " that can be used: " + text);
   catalogue.problems.push_back(text + "\nThey are left out");

@@ -24,7 +24,7 @@ struct Entry {
   std::vector<File> companions;
 };
 
-/** What to do about files that are missing, empty, unreadable or of no known format. */
+/** What to do about bad files: missing, empty, unreadable, of no known format, or found damaged by a Check. */
 enum class OnError { raise, skip, substitute };
 
 struct CatalogueOptions {
@@ -38,12 +38,12 @@ struct CatalogueOptions {
 
   std::vector<std::string> companions = {};  ///< path templates, relative to the root; see companions.h
   OnError on_error = OnError::raise;
-  bool strict = false;  ///< what is odd about the dataset, or listed twice, is an error
+  bool strict = false;  ///< what users may not expect of the dataset, and what is listed twice, is an error
 
   /** @name What to find out about every file; unless any is asked for, images are not looked at @{ */
   bool sniff = false;  ///< the format; files of none are bad
   bool sizes = false;
-  bool check_headers = false;  ///< whether it is whole; see header_check.h
+  bool check_headers = false;  ///< whether the header is whole, companions' too; see file_check.h
   /** @} */
 
   int threads = 8;                                 ///< that look at files
@@ -53,7 +53,7 @@ struct CatalogueOptions {
 struct Catalogue {
   std::string root;
   std::vector<Entry> entries;
-  std::vector<std::string> problems;  ///< what is odd about the dataset, a line each, and last all that was left out
+  std::vector<std::string> problems;  ///< what users may not expect, a line each, and last all that was left out
 };
 
 /**

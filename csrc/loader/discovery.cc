@@ -57,10 +57,10 @@ bool is_file(const Item &item, const std::string &path, Discovery &found) {
   if (item.type != DT_LNK && item.type != DT_UNKNOWN) return false;
   struct stat status;
   if (stat(path.c_str(), &status) != 0) {
-    found.oddities.push_back(path + " is a link to nothing");
+    found.problems.push_back(path + " is a link to nothing");
     return true;
   }
-  if (item.type == DT_LNK && S_ISDIR(status.st_mode)) found.oddities.push_back(path + " is a link to a folder, and passed over");
+  if (item.type == DT_LNK && S_ISDIR(status.st_mode)) found.problems.push_back(path + " is a link to a folder, and passed over");
   return S_ISREG(status.st_mode);
 }
 
@@ -79,9 +79,9 @@ Discovery discover(const std::string &root, const DiscoveryOptions &options) {
       if (is_file(item, folder_path + "/" + item.name, found)) found.files.push_back({folder.name + "/" + item.name, label});
     }
     if (found.files.size() == before)
-      found.oddities.push_back(folder_path + " holds no matching files, but has the label " + std::to_string(label));
+      found.problems.push_back(folder_path + " holds no matching files, but has the label " + std::to_string(label));
     else if (folder.name[0] == '.')
-      found.oddities.push_back(folder_path + " is hidden, but counts as a class folder with the label " + std::to_string(label));
+      found.problems.push_back(folder_path + " is hidden, but counts as a class folder with the label " + std::to_string(label));
     label++;
   }
   return found;

@@ -19,13 +19,13 @@ struct DiscoveredFile {
 
 struct Discovery {
   std::vector<DiscoveredFile> files;
-  std::vector<std::string> oddities;  ///< what users may not expect, a line each
+  std::vector<std::string> problems;  ///< what users may not expect, a line each
 };
 
 /**
  * The files and labels that fn.readers.file of DALI 2.4.0 finds, in its order: class folders by name, labels 0, 1, … by folder, in each the
  * regular files and links by name. Folders in class folders are passed over, and so are links to folders, which fn.readers.file takes for
- * files and cannot read. Hidden folders count as class folders, and folders without files have labels too; both are reported as oddities,
+ * files and cannot read. Hidden folders count as class folders, and folders without files have labels too; both are reported as problems,
  * as are links to nothing and the links passed over.
  *
  * @throws std::runtime_error if a folder cannot be read, or the root holds a link to nothing

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "counted.h"
 #include "open_file.h"
 
 namespace dali_l3::loader {
@@ -138,14 +139,14 @@ std::shared_ptr<const Sample> Engine::replacement(uint32_t bad, const std::strin
     copy->label = catalogue_.entries[bad].label;
     good = std::move(copy);
   } else {
-    good = next_good_sample(bad, part);
+    good = next_good_sample(bad, problem, part);
   }
   warn_(problem + ". " + full_path(catalogue_.root, good->path) + " takes its place");
   return good;
 }
 
-// An entry of the same format that can be read, the same one every time.
-std::shared_ptr<const Sample> Engine::next_good_sample(uint32_t bad, BatchPart &part) {
+// An entry of the same format that is good, the same one every time.
+std::shared_ptr<const Sample> Engine::next_good_sample(uint32_t bad, const std::string &problem, BatchPart &part) {
   const auto &entries = catalogue_.entries;
   const size_t step = far_step(entries.size());
   int tries = 0;
@@ -161,8 +162,9 @@ std::shared_ptr<const Sample> Engine::next_good_sample(uint32_t bad, BatchPart &
       // Its own turn will report it.
     }
   }
-  throw std::runtime_error(full_path(catalogue_.root, entries[bad].file.path) + " cannot be read, nor can the " + std::to_string(tries) +
-                           " samples of its format that were tried in its place");
+  if (tries == 0) throw std::runtime_error(problem + ". There is no other sample of its format to take its place");
+  throw std::runtime_error(problem + ". The " + counted(tries, "other sample") + " of its format that " +
+                           (tries == 1 ? "was tried in its place is" : "were tried in its place are") + " bad too");
 }
 
 // Adds what the disk delivered for a sample.

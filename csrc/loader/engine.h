@@ -36,7 +36,7 @@ class Engine {
  public:
   using Batch = std::vector<std::shared_ptr<const Sample>>;
 
-  /** `warn` is called, from any thread, with a line for the user. Throws when the substitute cannot be read or is no image. */
+  /** `warn` is called, from any thread, with a line for the user. Throws when the substitute is bad or no image. */
   Engine(Catalogue catalogue, std::unique_ptr<SampleOrder> order, const EngineOptions &options,
          std::function<void(const std::string &)> warn);
   Engine(const Engine &) = delete;
@@ -81,7 +81,7 @@ class Engine {
   std::shared_ptr<Load> start_reading(uint32_t entry, bool keep);
   void finish(Load &load, BatchPart &part);
   std::shared_ptr<const Sample> replacement(uint32_t bad, const std::string &problem, BatchPart &part);
-  std::shared_ptr<const Sample> next_good_sample(uint32_t bad, BatchPart &part);
+  std::shared_ptr<const Sample> next_good_sample(uint32_t bad, const std::string &problem, BatchPart &part);
   static void count_reading(const Sample &sample, BatchPart &part);
   void count(const Place &place, BatchPart &part);
 

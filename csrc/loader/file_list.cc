@@ -7,6 +7,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "counted.h"
+
 namespace dali_l3::loader {
 namespace {
 
@@ -45,7 +47,8 @@ std::vector<std::pair<std::string, int>> read_file_list(const std::string &path)
   }
   if (file.bad()) throw std::runtime_error("file_list " + path + " cannot be read: " + std::generic_category().message(errno));
   if (bad_lines > 0)
-    throw std::runtime_error("file_list " + path + " has " + std::to_string(bad_lines) + " lines that are not a path and a label:" + bad +
+    throw std::runtime_error("file_list " + path + " has " + counted(bad_lines, "line") +
+                             (bad_lines == 1 ? " that is" : " that are") + " not a path and a label:" + bad +
                              (bad_lines > kShown ? "\n  …" : ""));
   return entries;
 }

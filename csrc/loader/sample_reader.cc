@@ -1,12 +1,10 @@
 #include "sample_reader.h"
 
-#include <algorithm>
-#include <span>
 #include <stdexcept>
 #include <utility>
 
+#include "companions.h"
 #include "file_format.h"
-#include "header_check.h"
 
 namespace dali_l3::loader {
 namespace {
@@ -15,20 +13,12 @@ namespace {
 // files of different sizes, memory would be given back to the system and fetched anew for every batch.
 constexpr size_t kMaxIdle = size_t{256} << 20;
 
-void check_header_in_memory(const std::string &path, FileFormat format, std::span<const uint8_t> bytes) {
-  const auto read = [&](uint64_t offset, std::span<uint8_t> target) {
-    const auto rest = bytes.subspan(std::min<uint64_t>(offset, bytes.size()));
-    const size_t size = std::min(rest.size(), target.size());
-    std::copy_n(rest.begin(), size, target.begin());
-    return size;
-  };
-  check_header(path, format, bytes.size(), read);
-}
+std::span<const uint8_t> bytes_of(const FileBytes &file) { return {file.data.get(), file.size}; }
 
 }  // namespace
 
 SampleReader::SampleReader(const SampleReaderOptions &options, std::function<void(const std::string &)> warn)
-    : check_headers_(options.check_headers),
+    : check_(options.check),
       arena_(kMaxIdle),
       cache_(arena_, options.cache_bytes),
       staging_(arena_, Quota::kUnlimited),
@@ -46,13 +36,24 @@ std::shared_ptr<const Sample> SampleReader::read(const std::string &root, const 
   sample->label = entry.label;
   sample->files.reserve(1 + entry.companions.size());
 
-  const FileBytes &image = sample->files.emplace_back(files_.read(path, allocate));
-  const std::span bytes(image.data.get(), image.size);
-  if (entry.format != FileFormat::unknown && sniff(bytes) != entry.format)
-    throw std::runtime_error(path + " was a file of the format " + format_name(entry.format) + " and is none any more");
-  if (check_headers_) check_header_in_memory(path, entry.format, bytes);
-  for (const File &companion : entry.companions) sample->files.push_back(files_.read(full_path(root, companion.path), allocate));
+  const auto image = bytes_of(sample->files.emplace_back(files_.read(path, allocate)));
+  refuse_lfs_pointer(path, image);
+  const FileFormat format = sniff(image);
+  if (entry.format != FileFormat::unknown && format != entry.format)
+    throw std::runtime_error(path + " is no longer " + (entry.format == FileFormat::l3 ? "an " : "a ") + format_name(entry.format) + " file");
+  check(path, format, image);
+  for (const File &file : entry.companions) {
+    const std::string companion_path = full_path(root, file.path);
+    const auto companion = bytes_of(sample->files.emplace_back(files_.read(companion_path, allocate)));
+    refuse_lfs_pointer(companion_path, companion);
+    check(companion_path, companion_format(companion), companion);
+  }
   return sample;
+}
+
+void SampleReader::check(const std::string &path, FileFormat format, std::span<const uint8_t> file) const {
+  if (check_ == Check::headers) check_header(path, format, file.size(), read_at(file));
+  if (check_ == Check::content) check_content(path, format, file);
 }
 
 }  // namespace dali_l3::loader

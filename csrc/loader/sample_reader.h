@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "arena.h"
 #include "catalogue.h"
+#include "file_check.h"
 #include "file_reading.h"
 #include "quota.h"
 
@@ -29,8 +31,8 @@ struct Sample {
 
 struct SampleReaderOptions {
   ReadMode mode = ReadMode::buffered;
-  uint64_t cache_bytes = 0;    ///< memory for what is kept
-  bool check_headers = false;  ///< refuse L3, PNG and JPEG files whose headers are cut off
+  uint64_t cache_bytes = 0;   ///< memory for what is kept
+  Check check = Check::none;  ///< of images, and of companions that are images
 };
 
 /** Reads samples, in any number of threads at once. */
@@ -42,7 +44,8 @@ class SampleReader {
   /**
    * Reads an entry's files: to the cache if they are to be kept and it has room, else to other memory.
    *
-   * @throws std::runtime_error, naming the file, if one cannot be read or is no longer of the format that the catalogue found
+   * @throws std::runtime_error, naming the file, if one cannot be read, is no longer of the format that the catalogue found, is a pointer
+   * of Git LFS, or does not pass the check
    */
   std::shared_ptr<const Sample> read(const std::string &root, const Entry &entry, bool keep);
 
@@ -54,7 +57,9 @@ class SampleReader {
   const Arena &arena() const { return arena_; }
 
  private:
-  const bool check_headers_;
+  void check(const std::string &path, FileFormat format, std::span<const uint8_t> file) const;
+
+  const Check check_;
   Arena arena_;
   Quota cache_;
   Quota staging_;

@@ -2,7 +2,7 @@
 
 #include "bytes.h"
 #include "container.h"
-#include "crc32c.h"
+#include "crc32.h"
 
 namespace l3 {
 namespace {

@@ -1,6 +1,7 @@
 // Damaged files: the golden ones cut short, with single bits flipped, with bytes changed at random, with forged offsets, and with random
 // bytes behind a sound header. Decoding gives an error or pixels, never a crash or an access outside the buffers, which a sanitizer sees as
-// these have exactly their sizes; with verification, an error or the right pixels. All back ends come to the same verdict.
+// these have exactly their sizes; with verification, an error or the right pixels. All back ends come to the same verdict, and so does
+// l3_verify, which does not decode.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -57,18 +58,34 @@ class Executions {
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-void read_metadata(const Bytes &file) {
-  l3_stream stream;
-  if (l3_open(file.data(), file.size(), &stream, nullptr)) return;
+l3_status read_metadata(const l3_stream &stream) {
   size_t cursor = 0, bytes = 0;
   l3_metadata entry;
-  while (!l3_next_metadata(&stream, &cursor, &entry, nullptr) && entry.key) {
+  l3_status status;
+  while (!(status = l3_next_metadata(&stream, &cursor, &entry, nullptr)) && entry.key) {
     for (size_t i = 0; i < entry.key_size; i++) bytes += uint8_t(entry.key[i]);
     for (size_t i = 0; i < entry.value_size; i++) bytes += static_cast<const uint8_t *>(entry.value)[i];
   }
   CHECK(cursor <= stream.info.metadata_size);
   volatile size_t read = bytes;  // so that a sanitizer sees the reads
   (void)read;
+  return status;
+}
+
+// What l3_verify says of a file.
+struct Verdict {
+  std::string problem;  // empty: none
+  bool of_metadata = false;
+};
+
+Verdict verify(const Bytes &file) {
+  l3_stream stream;
+  l3_error error{};
+  if (l3_open(file.data(), file.size(), &stream, &error)) return {error.message};
+  const l3_status status = l3_verify(&stream, &error);
+  const l3_status of_metadata = read_metadata(stream);
+  if (of_metadata) CHECK_EQUAL(status, of_metadata);
+  return {error.message, of_metadata != L3_OK};
 }
 
 // A region inside the image of a file, or nothing where the file cannot be opened.
@@ -99,15 +116,17 @@ Decoded check_any_bytes(Executions &executions, Random &random, const Bytes &fil
     CHECK_EQUAL(whole.message, first.message);
     CHECK(whole.status != L3_OK || whole.pixels == first.pixels);
   }
-  read_metadata(file);
+  const Verdict verdict = verify(file);
+  if (first.status != L3_OK) CHECK(!verdict.problem.empty());
   return first;
 }
 
 // What must hold, besides, of a file that was damaged without setting its checksums right.
 void check_verified(Executions &executions, const Golden &golden, const Bytes &damaged) {
-  if (!golden.stream.info.has_checksums) return;
   const Decoded decoded = executions.decode(damaged, nullptr, L3_VERIFY);
-  CHECK(decoded.status != L3_OK || decoded.pixels == golden.decoded.pixels);
+  const Verdict verdict = verify(damaged);
+  if (!verdict.of_metadata) CHECK_EQUAL(verdict.problem, decoded.message);
+  if (golden.stream.info.has_checksums) CHECK(decoded.status != L3_OK || decoded.pixels == golden.decoded.pixels);
 }
 
 std::vector<const Kernels *> one_backend(uint32_t number) {

@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 
 namespace testing {
@@ -35,6 +36,17 @@ void check_equal(const A &actual, const B &expected, const char *text, const cha
   std::ostringstream message;
   message << text << ": " << actual << " is not " << expected;
   fail(file, line, message.str());
+}
+
+// The message of the error that a call ends with; empty if there is none.
+template <typename Call>
+std::string error_of(Call call) {
+  try {
+    call();
+  } catch (const std::runtime_error &error) {
+    return error.what();
+  }
+  return "";
 }
 
 }  // namespace testing

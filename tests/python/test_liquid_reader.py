@@ -437,7 +437,7 @@ class TestFilesThatGoBad:
 
     @pytest.mark.parametrize(("fault", "batches_before"), [*zip(FAULTS, itertools.cycle([0, 5, 16, 22]), strict=False)])
     def test_raise_names_one(self, dataset, fault, batches_before):
-        reading = reading_of(dataset, check_headers=True)
+        reading = reading_of(dataset, check="headers")
         reading.batches(batches_before)
         bad = self.damage(dataset, [fault])
         with pytest.raises(RuntimeError) as error:
@@ -448,7 +448,7 @@ class TestFilesThatGoBad:
     def test_skip_delivers_good_samples_of_the_same_format(self, dataset, batches_before, capfd):
         expected = reading_of(dataset).batches(batches_before + 48)
         good = {sample for batch in expected for sample in batch}
-        reading = reading_of(dataset, on_error="skip", check_headers=True)
+        reading = reading_of(dataset, on_error="skip", check="headers")
         assert self.replaced(expected[:batches_before], reading, batches_before) == []
         bad = self.damage(dataset)
         pairs = self.replaced(expected[batches_before:], reading, 48)
@@ -464,7 +464,7 @@ class TestFilesThatGoBad:
     @batches_before
     def test_substitute_delivers_the_substitute_with_the_label(self, dataset, batches_before, substitute):
         expected = reading_of(dataset).batches(batches_before + 48)
-        reading = reading_of(dataset, on_error="substitute", substitute=str(substitute), check_headers=True)
+        reading = reading_of(dataset, on_error="substitute", substitute=str(substitute), check="headers")
         assert self.replaced(expected[:batches_before], reading, batches_before) == []
         bad = self.damage(dataset)
         pairs = self.replaced(expected[batches_before:], reading, 48)

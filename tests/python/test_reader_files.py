@@ -545,7 +545,7 @@ def test_twenty_bad_files_are_shown_at_most(tmp_path, reader):
         path.write_bytes(b"")
     (tmp_path / "a" / "99.png").write_bytes(encoded("png"))
     with pytest.raises(RuntimeError, match="30 of 31 samples have bad files") as error:
-        Reading(reader, file_root=root, check_headers=True)
+        Reading(reader, file_root=root, check="headers")
     assert "/19.png: is empty\n  …" in str(error.value)
     assert "/20.png" not in str(error.value)
 
@@ -562,12 +562,12 @@ CUTS = {
     ("name", "length"), [(name, length) for name, (lengths, _) in CUTS.items() for length in lengths]
 )
 class TestFilesThatAreCutOff:
-    def test_are_bad_with_check_headers(self, tmp_path, reader, name, length):
+    def test_are_bad_with_checked_headers(self, tmp_path, reader, name, length):
         (tmp_path / "a").mkdir()
         (tmp_path / "a" / f"1.{name}").write_bytes(encoded(name))
         (tmp_path / "a" / f"2.{name}").write_bytes(encoded(name)[:length])
         with pytest.raises(RuntimeError, match=rf"1 of 2 samples have bad files:\n  .*/2.{name}: .*({CUTS[name][1]})"):
-            Reading(reader, file_root=str(tmp_path), check_headers=True)
+            Reading(reader, file_root=str(tmp_path), check="headers")
 
     def test_are_delivered_otherwise(self, tmp_path, reader, name, length):
         (tmp_path / "a").mkdir()

@@ -3,19 +3,15 @@
 #include <algorithm>
 
 #include "../bytes.h"
+#include "../check_tile.h"
 #include "../convert.h"
 #include "../error.h"
-#include "../fast_payload.h"
-#include "../label_map.h"
-#include "../paper.h"
+#include "../fast_tile.h"
 #include "../prototype.h"
 #include "../tiles.h"
 
 namespace l3 {
 namespace {
-
-// Prototype files are decoded here, so that kernels need not know them: their tiles travel as those of profile `raw`.
-constexpr uint32_t kPrototypeTileSize = L3_TILE * L3_TILE * 3;
 
 // Bytes from a row to the next that kernels can count with.
 constexpr size_t kMaxRowStride = size_t{1} << 30;
@@ -33,6 +29,7 @@ uint32_t offset_of(const l3_stream &stream, uint32_t tile) { return load<uint32_
 
 // Bytes that an image's tiles take in the buffer.
 uint64_t streams_size(const l3_stream &stream, const TileRange &range) {
+  // Prototype files are decoded by the host, so that kernels need not know them: their tiles travel as those of profile `raw`.
   if (stream.info.prototype) return uint64_t(range.count()) * kPrototypeTileSize;
   uint64_t size = 0;
   for (uint32_t row = 0; row < range.rows; row++) {
@@ -73,32 +70,6 @@ TileKind kind_of(const BatchImage &image) {
     if (image.profile == L3_PROFILE_FAST && image.bits == 8) return TileKind(uint32_t(TileKind::kFast8x1) + image.channels - 1);
   }
   return general_kind(image.bits);
-}
-
-const char *check_fast_tile(const l3_info &info, TileShape shape, const TileStream &tile, bool *has_label_map) {
-  FastTile fast;
-  if (const char *problem = parse_fast_tile(tile.data, tile.size, info.channels, info.bits, shape, &fast)) return problem;
-  for (uint32_t c = 0; c < info.channels; c++) {
-    const FastChannel &channel = fast.channels[c];
-    if (channel.predictor == kLabelMap) {
-      *has_label_map = true;
-      LabelMap map;
-      const auto parse = info.bits == 8 ? parse_label_map<uint8_t> : parse_label_map<uint16_t>;
-      if (const char *problem = parse(tile.data, channel, shape, &map)) return problem;
-    } else if (fast_payload_size(tile.data, channel, info.bits, shape) != channel.end - channel.payload) {
-      return kBodyNotConsumed;
-    }
-  }
-  return nullptr;
-}
-
-// Whether the tile decodes, without decoding it: null, or what is wrong.
-const char *check_tile(const l3_info &info, TileShape shape, const TileStream &tile, bool *has_label_map) {
-  *has_label_map = false;
-  if (info.profile == L3_PROFILE_RAW) return check_raw_tile(info, shape, tile.size);
-  if (info.profile == L3_PROFILE_FAST) return check_fast_tile(info, shape, tile, has_label_map);
-  PaperTile paper;
-  return parse_paper_tile(tile.data, tile.size, info.channels, info.bits, shape, &paper);
 }
 
 }  // namespace

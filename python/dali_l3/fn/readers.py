@@ -21,7 +21,9 @@ def multi_format(**arguments):
             ``"skip"`` (a good sample of the same format takes their place) or ``"substitute"`` (the file `substitute`
             does, with the label of the bad one).
         substitute: Path of a file, for ``on_error="substitute"``. It has no companions, so `companions` rule it out.
-        check_headers: Whether L3, PNG and JPEG files with cut-off headers are bad too.
+        check: What makes a file bad beyond that: ``"none"`` (default), ``"headers"`` (image files without what a decoder
+            needs before the pixels, or shorter than that says) or ``"content"`` (also L3 and PNG files with a checksum
+            that does not match, and JPEG and TIFF files cut off behind the header).
         strict: Whether what `fn.readers.file` silently passes over (hidden folders, class folders without files,
             dangling links, files listed twice) is an error.
         use_o_direct: Whether to read past the page cache.

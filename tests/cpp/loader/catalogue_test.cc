@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string kPng = "\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR12345678901234567"s;
+const std::string kPng = "\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\1\0\0\0\1\x08\0\0\0\0\x3a\x7e\x9b\x55"s;
 // Encoded by the package: an image of one black pixel.
 const std::string kL3 = "\x89L3I\r\n\x1a\n\1\0\x30\0\1\0\0\0\1\0\0\0\1\x08\0\1\6\6\0\0\0\0\0\0\4\0\0\0y\x83\n\xf7\0\0\0\0Y\xb6j~"s +
                         std::string(4, '\0') + "\4"s + std::string(23, '\0');
@@ -106,7 +106,7 @@ TEST(class_folders_and_files_are_sorted_by_their_bytes) {
   CHECK_EQUAL(dataset.listed(), "b/10.png 1; b/2.png 1; ");
 }
 
-TEST(what_is_odd_is_reported_and_refused_when_strict) {
+TEST(what_users_may_not_expect_is_reported_and_refused_when_strict) {
   Dataset dataset;
   dataset.write(".hidden/1.png").write("a/1.png").write("b/notes.txt").write("c/1.png").link("c/2.png", "nowhere").link("c/3.png", "../a");
   CHECK_EQUAL(dataset.listed(), ".hidden/1.png 0; a/1.png 1; c/1.png 3; c/2.png 3; ");
@@ -156,7 +156,7 @@ TEST(files_are_labelled_by_their_position_unless_labels_are_given) {
   dataset.options.labels = {7, -1};
   CHECK_EQUAL(dataset.listed(), "x.png 7; /y.png -1; ");
   dataset.options.labels = {7};
-  CHECK(contains(dataset.error(), "1 labels for 2 files"));
+  CHECK(contains(dataset.error(), "The argument labels has 1 label, the argument files 2 files"));
 }
 
 TEST(arguments_that_exclude_each_other_are_refused) {
@@ -279,6 +279,44 @@ TEST(headers_that_make_no_sense_are_bad) {
     CHECK(contains(error, dataset.path("a/1.png: ")));
     CHECK(contains(error, problem));
   }
+}
+
+TEST(headers_of_companions_that_are_images_are_checked) {
+  Dataset dataset;
+  dataset.write("images/a/1.png").write("masks/a/1.png").write("images/a/2.png").write("masks/a/2.png", kPng.substr(0, 20));
+  dataset.write("images/a/3.png").write("masks/a/3.png", "no image");
+  dataset.options.file_root = dataset.path("images");
+  dataset.options.companions = {"../masks/{dir}/{name}"};
+  CHECK_EQUAL(list_dataset(dataset.options).entries.size(), size_t{3});
+  dataset.options.check_headers = true;
+  CHECK(contains(dataset.error(), "1 of 3 samples has bad files:\n  " + dataset.path("images/../masks/a/2.png: the file ends within")));
+}
+
+TEST(pointers_of_git_lfs_are_named) {
+  Dataset dataset;
+  dataset.write("a/1.png").write("a/2.png", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
+  dataset.options.sniff = true;
+  const std::string line = dataset.path("a/2.png") + " is a Git LFS pointer, not an image: run 'git lfs pull'";
+  CHECK(contains(dataset.error(), "1 of 2 samples has bad files:\n  " + line));
+  dataset.options.on_error = OnError::skip;
+  CHECK_EQUAL(dataset.listed(), "a/1.png 0; ");
+  CHECK(contains(list_dataset(dataset.options).problems.back(), line));
+}
+
+TEST(counts_agree_in_number) {
+  Dataset dataset;
+  dataset.write("a/1.png", "").write("b/notes.txt");
+  dataset.options.sniff = true;
+  CHECK(contains(dataset.error(), "1 of 1 sample has bad files:"));
+  dataset.write("a/2.png", "");
+  CHECK(contains(dataset.error(), "2 of 2 samples have bad files:"));
+  dataset.options.strict = true;
+  CHECK(contains(dataset.error(), "The dataset has 1 problem:"));
+  dataset.write(".c/1.png");
+  CHECK(contains(dataset.error(), "The dataset has 2 problems:"));
+  dataset.options.file_list = dataset.path("list.txt");
+  dataset.write("list.txt", "a.png\n");
+  CHECK(contains(dataset.error(), "has 1 line that is not a path and a label"));
 }
 
 TEST(companions_are_found_by_their_templates) {

@@ -10,12 +10,15 @@
 #include <stdexcept>
 
 #include "format_groups.h"
+#include "image_files.h"
 #include "liquid_plan.h"
 #include "mix_plan.h"
 #include "temporary_folder.h"
 #include "testing.h"
 
 using namespace dali_l3::loader;
+using namespace image_files;
+using testing::error_of;
 namespace fs = std::filesystem;
 
 namespace {
@@ -23,7 +26,7 @@ namespace {
 constexpr uint64_t kSize = 5000;  // bytes of a file: two extents
 constexpr uint64_t kMemory = 2 * kExtent;
 
-// A dataset of files with signatures of PNG and BMP and a content of their own, entry i with the label i.
+// A dataset of PNG and BMP files with a content of their own, entry i with the label i.
 class Dataset {
  public:
   explicit Dataset(int size) {
@@ -43,7 +46,8 @@ class Dataset {
   void write(int i, const std::string &bytes) const { std::ofstream(path(i), std::ios::binary) << bytes; }
 
   static std::string content(int i) {
-    std::string bytes = i % 3 != 0 ? "\x89PNG\r\n\x1a\n" : "BM";
+    if (i % 3 != 0) return png(chunk("IDAT", std::string(kSize - png(chunk("IDAT", "")).size(), static_cast<char>(i))));
+    std::string bytes = bmp(40, 5, 3, 24);
     bytes.resize(kSize, static_cast<char>(i));
     return bytes;
   }
@@ -202,13 +206,7 @@ TEST(a_bad_file_is_named) {
   const Dataset dataset(12);
   fs::remove(dataset.path(7));
   Reading reading(dataset, 4, 0);
-  std::string message;
-  try {
-    reading.labels(3);
-  } catch (const std::runtime_error &error) {
-    message = error.what();
-  }
-  CHECK(message.find(dataset.path(7)) != std::string::npos);
+  CHECK(error_of([&] { reading.labels(3); }).find(dataset.path(7)) != std::string::npos);
 }
 
 TEST(an_error_is_repeated_and_skips_nothing) {
@@ -286,27 +284,139 @@ TEST(a_substitute_that_is_no_image_is_refused_at_once) {
   const Dataset dataset(3);
   dataset.write(1, "not an image");
   for (const std::string &substitute : {dataset.path(0) + ".missing", dataset.path(1)}) {
-    bool refused = false;
-    try {
-      Reading reading(dataset, 3, 0, {.on_error = OnError::substitute, .substitute = substitute});
-    } catch (const std::runtime_error &error) {
-      refused = std::string(error.what()).find(substitute) == 0;
-    }
-    CHECK(refused);
+    const EngineOptions options{.on_error = OnError::substitute, .substitute = substitute};
+    CHECK(error_of([&] { Reading(dataset, 3, 0, options); }).find(substitute) == 0);
   }
 }
 
-TEST(gives_up_when_nothing_can_be_read) {
-  const Dataset dataset(6);
-  for (int i = 0; i < 6; i++) fs::remove(dataset.path(i));
-  Reading reading(dataset, 2, 0, {.on_error = OnError::skip});
-  bool gave_up = false;
-  try {
-    reading.labels(1);
-  } catch (const std::runtime_error &) {
-    gave_up = true;
+// ---- Checks ----
+
+// Damages a byte among the pixels, which no decoder's header check would find.
+void damage(const Dataset &dataset, int i) {
+  std::string bytes = Dataset::content(i);
+  bytes[kSize / 2] ^= 1;
+  dataset.write(i, bytes);
+}
+
+constexpr SampleReaderOptions kChecksContent = {.check = Check::content};
+
+TEST(damage_within_a_file_is_found_by_the_check_of_the_content_alone) {
+  const Dataset dataset(12);
+  damage(dataset, 7);
+  for (const Check check : {Check::none, Check::headers}) {
+    Reading reading(dataset, 12, 0, {.reading = {.check = check}});
+    CHECK_EQUAL(reading.labels(2).size(), size_t{24});
   }
-  CHECK(gave_up);
+  Reading reading(dataset, 12, 0, {.reading = kChecksContent});
+  CHECK_EQUAL(error_of([&] { reading.labels(1); }), dataset.path(7) + ": the checksum of the PNG chunk IDAT at byte 33 does not match");
+}
+
+TEST(skip_replaces_damaged_files_by_undamaged_ones) {
+  const Dataset dataset(12);
+  for (const int i : {1, 2, 4, 5}) damage(dataset, i);  // half of the PNG files
+  Reading reading(dataset, 4, 12, {.reading = kChecksContent, .on_error = OnError::skip});
+  for (int epoch = 0; epoch < 3; epoch++) {
+    std::map<int, int> times;
+    for (int i = 0; i < 3; i++)
+      for (const auto &sample : reading.engine->next_batch()) {
+        CHECK(bytes_of(*sample) == Dataset::content(sample->label));
+        times[sample->label]++;
+      }
+    CHECK_EQUAL(times[7] + times[8] + times[10] + times[11], 8);
+    CHECK_EQUAL(times[0] + times[3] + times[6] + times[9], 4);
+  }
+  const Statistics statistics = reading.engine->statistics();
+  CHECK_EQUAL(statistics.epochs[0].bad_samples, 4);
+  CHECK_EQUAL(statistics.epochs[1].bad_samples, 0);  // what took their places is in memory
+  CHECK_EQUAL(reading.warnings.size(), size_t{4});
+  for (const std::string &warning : reading.warnings) CHECK(warning.find(" does not match. ") != std::string::npos);
+}
+
+TEST(substitute_replaces_damaged_files) {
+  const Dataset dataset(12);
+  damage(dataset, 7);
+  TemporaryFolder folder;
+  const std::string substitute = folder.path() + "/gray.png";
+  std::ofstream(substitute) << Dataset::content(1);
+  const EngineOptions options{.reading = kChecksContent, .on_error = OnError::substitute, .substitute = substitute};
+  Reading reading(dataset, 12, 0, options);
+  const auto batch = reading.engine->next_batch();
+  const auto is_substitute = [&](const auto &sample) { return sample->path == substitute && sample->label == 7; };
+  CHECK_EQUAL(std::count_if(batch.begin(), batch.end(), is_substitute), 1);
+
+  std::string damaged = Dataset::content(1);
+  damaged[100] ^= 1;
+  std::ofstream(substitute) << damaged;
+  CHECK(error_of([&] { Reading(dataset, 12, 0, options); }).find(substitute + ": the checksum") == 0);
+}
+
+TEST(what_is_in_memory_is_not_looked_at_again) {
+  const Dataset dataset(12);
+  Reading reading(dataset, 12, 12, {.reading = kChecksContent});
+  reading.labels(1);
+  for (int i = 0; i < 12; i++) damage(dataset, i);
+  for (const auto &sample : reading.engine->next_batch()) CHECK(bytes_of(*sample) == Dataset::content(sample->label));
+}
+
+TEST(companions_that_are_images_are_checked_too) {
+  TemporaryFolder folder;
+  Entry entry;
+  entry.file.path = "image.png";
+  entry.format = FileFormat::png;
+  for (const char *companion : {"mask.png", "text"}) entry.companions.emplace_back().path = companion;
+  const auto write = [&](const std::string &name, const std::string &bytes) {
+    std::ofstream(folder.path() + "/" + name, std::ios::binary) << bytes;
+  };
+  const auto problem = [&](Check check) {
+    SampleReader reader({.check = check}, [](const std::string &) {});
+    return error_of([&] { reader.read(folder.path(), entry, false); });
+  };
+  write("image.png", Dataset::content(1));
+  write("mask.png", Dataset::content(2));
+  write("text", "BMX bikes");
+  CHECK_EQUAL(problem(Check::content), "");
+  std::string damaged = Dataset::content(2);
+  damaged.back() ^= 1;
+  write("mask.png", damaged);
+  CHECK_EQUAL(problem(Check::headers), "");
+  CHECK(problem(Check::content).find(folder.path() + "/mask.png: the checksum of the PNG chunk IEND") == 0);
+  write("mask.png", Dataset::content(2).substr(0, 20));
+  CHECK_EQUAL(problem(Check::none), "");
+  CHECK_EQUAL(problem(Check::headers), folder.path() + "/mask.png: the file ends within the PNG header");
+}
+
+TEST(pointers_of_git_lfs_are_never_delivered) {
+  const Dataset dataset(3);
+  for (int i = 0; i < 3; i++) dataset.write(i, "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
+  Catalogue catalogue = dataset.catalogue();
+  for (const bool formats_are_known : {true, false}) {
+    for (Entry &entry : catalogue.entries) entry.format = formats_are_known ? entry.format : FileFormat::unknown;
+    SampleReader reader({}, [](const std::string &) {});
+    const std::string message = error_of([&] { reader.read(catalogue.root, catalogue.entries[1], false); });
+    CHECK_EQUAL(message, dataset.path(1) + " is a Git LFS pointer, not an image: run 'git lfs pull'");
+  }
+}
+
+TEST(a_file_of_another_format_is_named) {
+  const Dataset dataset(3);
+  dataset.write(1, Dataset::content(0));
+  SampleReader reader({}, [](const std::string &) {});
+  const std::string message = error_of([&] { reader.read(dataset.catalogue().root, dataset.catalogue().entries[1], false); });
+  CHECK_EQUAL(message, dataset.path(1) + " is no longer a PNG file");
+}
+
+TEST(gives_up_when_nothing_can_be_read) {
+  const std::pair<int, std::string> datasets[] = {
+      {1, ". There is no other sample of its format to take its place"},
+      {5, ". The 1 other sample of its format that was tried in its place is bad too"},  // of BMP
+      {9, ". The 2 other samples of its format that were tried in its place are bad too"}};
+  for (const auto &[size, problem] : datasets) {
+    const testing::Context context("%d files", size);
+    const Dataset dataset(size);
+    for (int i = 0; i < size; i += 3) fs::remove(dataset.path(i));  // all BMP files
+    Reading reading(dataset, size, 0, {.on_error = OnError::skip});
+    CHECK(error_of([&] { reading.labels(1); }).find(": No such file or directory" + problem) != std::string::npos);
+  }
 }
 
 TEST(can_be_destroyed_at_any_time) {

@@ -105,6 +105,11 @@ typedef struct l3_metadata {
  * area: its CRC-32C, that the entries fill it, and that their keys are UTF-8 and differ. A value may be empty. */
 l3_status l3_next_metadata(const l3_stream *stream, size_t *cursor, l3_metadata *entry, l3_error *error);
 
+/* Whether a parsed file is undamaged, without decoding it: the checksums of its metadata and of all tiles, and the structure of both. What
+ * passes, l3_decode decodes. (Prototype files, which have no checksums, are decoded.) Bytes that no checksum covers, those after the
+ * payload, are not looked at. */
+l3_status l3_verify(const l3_stream *stream, l3_error *error);
+
 /* ---- Decoding ------------------------------------------------------------------------------------------------------------------ */
 
 typedef struct l3_rect {
