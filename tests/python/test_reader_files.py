@@ -171,7 +171,7 @@ class TestOddDatasets:
     @both_readers
     def test_are_refused_when_strict(self, tmp_path, reader, odd):
         tree, report = ODD[odd]
-        with pytest.raises(RuntimeError, match=re.escape(f"The dataset has 1 oddities:\n  {tmp_path}/{report}")):
+        with pytest.raises(RuntimeError, match=re.escape(f"The dataset has 1 problem:\n  {tmp_path}/{report}")):
             Reading(reader, file_root=grow(tmp_path, tree), strict=True)
 
 
@@ -273,7 +273,7 @@ def test_bad_lines_are_named_with_their_numbers(root, tmp_path, reader):
         ({"files": []}, "The argument files is an empty list"),
         ({"file_list": "list.txt", "files": ["1.png"]}, "The arguments file_list and files exclude each other"),
         ({"file_root": ".", "labels": [1]}, "The argument labels needs the argument files"),
-        ({"files": ["1.png", "2.png"], "labels": [1]}, "There are 1 labels for 2 files"),
+        ({"files": ["1.png", "2.png"], "labels": [1]}, "The argument labels has 1 label, the argument files 2 files"),
         ({"file_list": "nowhere.txt"}, "file_list nowhere.txt cannot be opened: No such file or directory"),
     ],
 )
