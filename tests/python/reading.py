@@ -10,11 +10,12 @@ import numpy as np
 from nvidia.dali import Pipeline, fn
 
 import dali_l3
+from image_files import png_chunk
 
 # Enough for a reader, which looks at headers only.
 HEADERS = {
     "l3": dali_l3.encode(np.zeros((1, 1), np.uint8)),
-    "png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+    "png": b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", bytes([0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0])),
     "jpg": b"\xff\xd8\xff\xc0\0\2\xff\xda\0\2",
     "bmp": b"BM",
     "webp": b"RIFF\x24\0\0\0WEBPVP8L",
