@@ -21,9 +21,9 @@ def multi_format(**arguments):
             ``"skip"`` (a good sample of the same format takes their place) or ``"substitute"`` (the file `substitute`
             does, with the label of the bad one).
         substitute: Path of a file, for ``on_error="substitute"``. It has no companions, so `companions` rule it out.
-        check: What makes a file bad beyond that: ``"none"`` (default), ``"headers"`` (image files without what a decoder
-            needs before the pixels, or shorter than that says) or ``"content"`` (also L3 and PNG files with a checksum
-            that does not match, and JPEG and TIFF files cut off behind the header).
+        check: What makes a file bad beyond that: ``"none"`` (default), ``"headers"`` (an image file without what a
+            decoder needs before the pixels, or shorter than that says) or ``"content"`` (also an L3 or PNG file with a
+            checksum that does not match, and a JPEG or TIFF file that is cut off behind the header).
         strict: Whether what `fn.readers.file` silently passes over (hidden folders, class folders without files,
             dangling links, files listed twice) is an error.
         use_o_direct: Whether to read past the page cache.

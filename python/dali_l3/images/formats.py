@@ -167,7 +167,9 @@ _bmp_obstacle = functools.partial(_obstacle, channels=(1, 3))
 _jpeg_obstacle = functools.partial(_obstacle, channels=(1, 3), max_side=65500)
 
 _LOSSLESS_FORMATS = {
-    "png": Format("png", ".png", "PNG", encode_png, _decode_image, is_whole_png, _png_obstacle, _ALL_METADATA),
+    "png": Format(
+        "png", ".png", "PNG", encode_png, _decode_image, is_whole_png, _png_obstacle, _ALL_METADATA, memory=3
+    ),
     "tiff": Format("tiff", ".tiff", "TIFF", encode_tiff, _decode_image, is_whole_tiff, metadata_limits=_TIFF_METADATA),
     "bmp": Format("bmp", ".bmp", "BMP", encode_bmp, _decode_image, is_whole_bmp, _bmp_obstacle, metadata_limits={}),
     "webp": Format(
