@@ -56,6 +56,7 @@ DAMAGED = {  # and what the reason says of it
     "text.png": (b"text", "named like an image, but the content is not one"),
     "text.l3": (b"text", "named like an image, but the content is not one"),
     "empty.jpg": (b"", "empty file"),
+    "loop.tif": (tiff_stack(1)[:-4] + tiff_stack(1)[4:8], "damaged TIFF file: its pages form a loop"),
 }
 NOT_PROVEN = {
     "float.npy": (npy(np.zeros((5, 6), np.float32)), "cannot be converted: NPY of float32 samples"),

@@ -68,9 +68,7 @@ def read_as_stored(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Store
     except MemoryError:
         raise
     except ImageError as error:
-        if str(error).startswith(_DAMAGE):
-            raise DamagedImageError(str(error)) from error
-        raise
+        raise _told_apart(error) from error.__cause__
     except Exception as error:  # damaged files make the image libraries raise errors of every type
         raise DamagedImageError(f"damaged or unusual {name} file") from error
 
@@ -108,7 +106,15 @@ def count_pages(file: bytes | str) -> int:
     Raises ImageError if it is damaged, OSError.
     """
     name = sniff(file) if isinstance(file, bytes) else sniff_file(file)
-    return tiff.page_count(file) if name == "TIFF" else 1
+    try:
+        return tiff.page_count(file) if name == "TIFF" else 1
+    except ImageError as error:
+        raise _told_apart(error) from error.__cause__
+
+
+def _told_apart(error: ImageError) -> ImageError:
+    """The same error, as a DamagedImageError if it says that the file is not sound."""
+    return DamagedImageError(str(error)) if str(error).startswith(_DAMAGE) else error
 
 
 def prepare_process() -> None:
