@@ -51,6 +51,13 @@ std::string NameOf(const dali::TensorList<CPUBackend> &input, int sample) {
   throw std::runtime_error(make_string("Failed to decode sample #", sample, " (", NameOf(input, sample), "): ", reason));
 }
 
+l3_info OnePixel() {
+  l3_info info = {};
+  info.width = info.height = info.channels = 1;
+  info.bits = 8;
+  return info;
+}
+
 // Whether a broken file tells the size that its image had. A header alone may claim anything: it is believed as far as the file is long
 // enough for the image's table of tiles.
 bool HasPlausibleHeader(const uint8_t *data, size_t size, l3_info *info) {
@@ -77,49 +84,46 @@ void EncodedBatch::Parse(const dali::OpSpec &spec, const dali::Workspace &ws, st
   }
   roi_.Acquire(spec, ws, batch_size);
   samples_.resize(batch_size);
-  for (int i = 0; i < batch_size; i++) ParseSample(input, i);
+  for (int i = 0; i < batch_size; i++) Open(input, i);
 
-  // Where nothing tells the channels of a broken file, it has those of its neighbours.
-  const auto tells_channels = [](const Sample &sample) { return sample.stream.info.channels > 0; };
-  const auto neighbour = std::find_if(samples_.begin(), samples_.end(), tells_channels);
-  const uint32_t usual_channels = neighbour == samples_.end() ? 1 : neighbour->stream.info.channels;
+  // A broken file that does not tell its size counts as an image like the others, which suits the operators that follow.
+  const auto good = std::find_if(samples_.begin(), samples_.end(), [](const Sample &sample) { return sample.problem.empty(); });
+  const l3_info usual = good == samples_.end() ? OnePixel() : good->stream.info;
+  for (Sample &sample : samples_)
+    if (sample.stream.info.width == 0) sample.stream.info = usual;
+
   outputs.resize(1 + ValidityOutputs(spec));
   outputs[0].type = dtype_;
   outputs[0].shape.resize(batch_size, 3);
   for (int i = 0; i < batch_size; i++) {
     auto &[stream, roi, problem] = samples_[i];
-    if (!tells_channels(samples_[i])) stream.info.channels = usual_channels;
+    roi = Region(input, i);
     outputs[0].shape.set_tensor_shape(i, dali::TensorShape<3>(roi.height, roi.width, l3_output_channels(&stream.info, color_)));
   }
   if (zeros_) outputs[1] = {dali::uniform_list_shape(batch_size, dali::TensorShape<0>()), DALI_BOOL};
 }
 
-void EncodedBatch::ParseSample(const dali::TensorList<CPUBackend> &input, int i) {
+void EncodedBatch::Open(const dali::TensorList<CPUBackend> &input, int i) {
   auto &[stream, roi, problem] = samples_[i];
   const uint8_t *const data = input.tensor<uint8_t>(i);
   const auto size = dali::volume(input.tensor_shape_span(i));
   l3_error error;
   problem.clear();
-  if (l3_open(data, size, &stream, &error) == L3_OK) {
-    try {
-      roi = roi_.Region(i, stream.info.height, stream.info.width);
-    } catch (const std::invalid_argument &e) {
-      FailSample(input, i, e.what());
-    }
-    return;
-  }
+  if (l3_open(data, size, &stream, &error) == L3_OK) return;
   if (!zeros_) FailSample(input, i, error.message);
   problem = error.message;
   stream = {};
-  if (HasPlausibleHeader(data, size, &stream.info)) {
-    try {
-      roi = roi_.Region(i, stream.info.height, stream.info.width);
-      return;
-    } catch (const std::invalid_argument &) {
-      // The region would not be this file's, but it says how large others are.
-    }
+  if (!HasPlausibleHeader(data, size, &stream.info)) stream.info = {};  // of width 0
+}
+
+l3_rect EncodedBatch::Region(const dali::TensorList<CPUBackend> &input, int i) const {
+  const auto &[stream, roi, problem] = samples_[i];
+  try {
+    return roi_.Region(i, stream.info.height, stream.info.width);
+  } catch (const std::invalid_argument &e) {
+    if (problem.empty()) FailSample(input, i, e.what());
   }
-  roi = roi_.RegionOfNoImage(i);
+  return roi_.RegionOfNoImage(i);
 }
 
 l3_output EncodedBatch::Output(int i, void *data) const {
@@ -143,7 +147,7 @@ void EncodedBatch::Report(const dali::Workspace &ws) {
   for (int i = 0; i < static_cast<int>(samples_.size()); i++) {
     if (samples_[i].problem.empty()) continue;
     const std::string text = NameOf(ws.Input<CPUBackend>(0), i) + ": " + samples_[i].problem;
-    if (reported_.insert(text).second) DALI_WARN("decoders.l3 puts zeros in the place of ", text);
+    if (reported_.insert(text).second) DALI_WARN("decoders.l3 gives zeros for ", text);
   }
 }
 

@@ -18,8 +18,8 @@ int ValidityOutputs(const dali::OpSpec &spec);
 class EncodedBatch {
  public:
   struct Sample {
-    l3_stream stream;     // of a file whose header and tables can be read
-    l3_rect roi;          // of the output's size, also where there is no such file
+    l3_stream stream;     // of a file whose header and tables can be read; of another, what it counts as
+    l3_rect roi;
     std::string problem;  // why the sample becomes zeros; empty for one that is decoded
   };
 
@@ -44,7 +44,8 @@ class EncodedBatch {
   void Report(const dali::Workspace &ws);
 
  private:
-  void ParseSample(const dali::TensorList<dali::CPUBackend> &input, int i);
+  void Open(const dali::TensorList<dali::CPUBackend> &input, int i);
+  l3_rect Region(const dali::TensorList<dali::CPUBackend> &input, int i) const;
 
   RoiArguments roi_;
   dali::DALIDataType dtype_;

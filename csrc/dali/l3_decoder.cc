@@ -128,9 +128,8 @@ file may go unnoticed.)code",
 
 * ``"raise"``: an error that names the file.
 * ``"zeros"``: the sample becomes zeros, which is reported once for each file, and a second output, a scalar of type bool for each sample,
-  says which samples are valid. Zeros have the shape that the image would have had, as far as its header can be read; otherwise the size
-  that the region's arguments give, or one pixel, with the channels of `output_type`, or for ANY_DATA those of the first file of the batch
-  whose header can be read. A region that is not inside a good image is an error all the same.)code",
+  says which samples are valid. Zeros have the shape that the image would have had. A file that does not even tell that counts as an image
+  like the first good one of the batch, or as one pixel. A region that is not inside a good image is an error all the same.)code",
                     "raise")
     .AddParent("CropAttr")
     .AddParent("SliceAttr")

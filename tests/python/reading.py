@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,12 @@ import dali_l3
 # Enough for a reader, which looks at headers only.
 HEADERS = {
     "l3": dali_l3.encode(np.zeros((1, 1), np.uint8)),
-    "png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+    "png": bytes.fromhex(
+        "89504e470d0a1a0a 0000000d 49484452 00000001 00000001 08 00 00 00 00 3a7e9b55"
+    ),  # and checksum
     "jpg": b"\xff\xd8\xff\xc0\0\2\xff\xda\0\2",
-    "bmp": b"BM",
-    "webp": b"RIFF\x24\0\0\0WEBPVP8L",
+    "bmp": b"BM" + struct.pack("<IIIIiiHHIIiiII", 58, 0, 54, 40, 1, 1, 1, 24, 0, 4, 0, 0, 0, 0) + bytes(4),
+    "webp": b"RIFF\x08\0\0\0WEBPVP8L",
 }
 
 

@@ -480,7 +480,7 @@ def substitute(tmp_path):
 class TestFilesThatAreBadFromTheBeginning:
     def test_are_named_by_liquid_when_the_pipeline_is_built(self, bad_dataset):
         root, name, problem = bad_dataset
-        with pytest.raises(RuntimeError, match=f"1 of 4 samples have bad files:\n  {root}/{name}: {problem}"):
+        with pytest.raises(RuntimeError, match=f"1 of 4 samples has bad files:\n  {root}/{name}: {problem}"):
             Reading(readers.liquid, file_root=root)
 
     def test_do_not_keep_multi_format_from_being_built(self, bad_dataset):
@@ -495,8 +495,8 @@ class TestFilesThatAreBadFromTheBeginning:
         arguments = {"file_root": root} | (substitute if on_error == "substitute" else {"on_error": on_error})
         assert listed(reader, **arguments) == [("a/1.png", 0), ("a/3.png", 0), ("b/4.png", 1)]
         reports = capfd.readouterr().err
-        assert f"1 of 4 samples have bad files:\n  {root}/{name}: {problem}\nThey are left out" in reports
-        assert reports.count("samples have bad files") == 1
+        assert f"1 of 4 samples has bad files:\n  {root}/{name}: {problem}\nThey are left out" in reports
+        assert reports.count("samples has bad files") == 1
 
     @both_readers
     def test_are_left_out_before_the_dataset_is_sharded(self, bad_dataset, reader):
@@ -566,7 +566,7 @@ class TestFilesThatAreCutOff:
         (tmp_path / "a").mkdir()
         (tmp_path / "a" / f"1.{name}").write_bytes(encoded(name))
         (tmp_path / "a" / f"2.{name}").write_bytes(encoded(name)[:length])
-        with pytest.raises(RuntimeError, match=rf"1 of 2 samples have bad files:\n  .*/2.{name}: .*({CUTS[name][1]})"):
+        with pytest.raises(RuntimeError, match=rf"1 of 2 samples has bad files:\n  .*/2.{name}: .*({CUTS[name][1]})"):
             Reading(reader, file_root=str(tmp_path), check="headers")
 
     def test_are_delivered_otherwise(self, tmp_path, reader, name, length):
