@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from pathlib import Path
 
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("plugin")
 
 both_readers = pytest.mark.parametrize("reader", [readers.multi_format, readers.liquid])
 
+DATA = Path(__file__).parents[1] / "data"
 PIXELS = np.random.default_rng(0).integers(0, 256, (40, 50, 3), np.uint8)
 LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
 
@@ -236,6 +238,27 @@ def test_damaged_images_do_not_stop_training(tmp_path, reader):
         for i in range(7):
             np.testing.assert_array_equal(np.array(images[i]), PIXELS)
     assert sum(epoch["bad_samples"] for epoch in dali_l3.reader_stats(pipe, "reader")["epochs"]) > 0
+
+
+@both_readers
+def test_broken_files_of_the_catalogue_do_not_stop_training(tmp_path, reader):
+    """Those too whose checksums are right but whose structure is not."""
+    verdicts = json.loads((DATA / "broken.json").read_text(encoding="utf-8"))
+    files = {name: (DATA / "broken" / name).read_bytes() for name in verdicts}
+    root = write(tmp_path, files | {f"good {i}.l3": data for i, data in enumerate(GOOD["l3"].values())})
+
+    @pipeline_def(batch_size=16, num_threads=2, device_id=None)
+    def pipeline():
+        encoded, _ = reader(file_root=root, check="content", on_error="skip", name="reader")
+        return encoded, fn.decoders.l3(encoded)
+
+    pipe = pipeline()
+    names = set()
+    for _ in range(-(-pipe.epoch_size("reader") // 16)):
+        encoded, _ = pipe.run()
+        names |= {Path(encoded[i].source_info()).name for i in range(16)}
+    assert {verdict for name in names & {*verdicts} for verdict in verdicts[name].values()} <= {"ok"}
+    assert {f"good {i}.l3" for i in range(len(GOOD["l3"]))} <= names
 
 
 @both_readers
