@@ -2,6 +2,7 @@
 
 #include "encoded_batch.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace dali_l3 {
@@ -34,14 +35,46 @@ l3_sample ToSample(dali::DALIDataType type) {
   }
 }
 
+bool ParseOnError(const dali::OpSpec &spec) {
+  const auto on_error = spec.GetArgument<std::string>("on_error");
+  if (on_error != "raise" && on_error != "zeros")
+    throw std::invalid_argument("`on_error` must be \"raise\" or \"zeros\", not \"" + on_error + "\"");
+  return on_error == "zeros";
+}
+
+std::string NameOf(const dali::TensorList<CPUBackend> &input, int sample) {
+  const auto &source = input.GetMeta(sample).GetSourceInfo();
+  return source.empty() ? "unnamed" : source;
+}
+
+[[noreturn]] void FailSample(const dali::TensorList<CPUBackend> &input, int sample, const std::string &reason) {
+  throw std::runtime_error(make_string("Failed to decode sample #", sample, " (", NameOf(input, sample), "): ", reason));
+}
+
+l3_info OnePixel() {
+  l3_info info = {};
+  info.width = info.height = info.channels = 1;
+  info.bits = 8;
+  return info;
+}
+
+// Whether a broken file tells the size that its image had. A header alone may claim anything: it is believed as far as the file is long
+// enough for the image's table of tiles.
+bool HasPlausibleHeader(const uint8_t *data, size_t size, l3_info *info) {
+  return l3_peek(data, size, info, nullptr) == L3_OK && uint64_t{info->tiles_x} * info->tiles_y * 4 <= size;
+}
+
 }  // namespace
+
+int ValidityOutputs(const dali::OpSpec &spec) { return ParseOnError(spec) ? 1 : 0; }
 
 EncodedBatch::EncodedBatch(const dali::OpSpec &spec)
     : roi_(spec),
       dtype_(spec.GetArgument<dali::DALIDataType>("dtype")),
       color_(ToColor(spec.GetArgument<dali::DALIImageType>("output_type"))),
       sample_type_(ToSample(dtype_)),
-      verify_(spec.GetArgument<bool>("verify")) {}
+      verify_(spec.GetArgument<bool>("verify")),
+      zeros_(ParseOnError(spec)) {}
 
 void EncodedBatch::Parse(const dali::OpSpec &spec, const dali::Workspace &ws, std::vector<dali::OutputDesc> &outputs) {
   const auto &input = ws.Input<CPUBackend>(0);
@@ -51,25 +84,50 @@ void EncodedBatch::Parse(const dali::OpSpec &spec, const dali::Workspace &ws, st
   }
   roi_.Acquire(spec, ws, batch_size);
   samples_.resize(batch_size);
-  outputs.resize(1);
+  for (int i = 0; i < batch_size; i++) Open(input, i);
+
+  // A broken file that does not tell its size counts as an image like the others, which suits the operators that follow.
+  const auto good = std::find_if(samples_.begin(), samples_.end(), [](const Sample &sample) { return sample.problem.empty(); });
+  const l3_info usual = good == samples_.end() ? OnePixel() : good->stream.info;
+  for (Sample &sample : samples_)
+    if (sample.stream.info.width == 0) sample.stream.info = usual;
+
+  outputs.resize(1 + ValidityOutputs(spec));
   outputs[0].type = dtype_;
   outputs[0].shape.resize(batch_size, 3);
   for (int i = 0; i < batch_size; i++) {
-    auto &[stream, roi] = samples_[i];
-    l3_error error;
-    const auto size = dali::volume(input.tensor_shape_span(i));
-    if (l3_open(input.raw_tensor(i), size, &stream, &error) != L3_OK) FailSample(input, i, error.message);
-    try {
-      roi = roi_.Region(i, stream.info.height, stream.info.width);
-    } catch (const std::invalid_argument &e) {
-      FailSample(input, i, e.what());
-    }
+    auto &[stream, roi, problem] = samples_[i];
+    roi = Region(input, i);
     outputs[0].shape.set_tensor_shape(i, dali::TensorShape<3>(roi.height, roi.width, l3_output_channels(&stream.info, color_)));
   }
+  if (zeros_) outputs[1] = {dali::uniform_list_shape(batch_size, dali::TensorShape<0>()), DALI_BOOL};
+}
+
+void EncodedBatch::Open(const dali::TensorList<CPUBackend> &input, int i) {
+  auto &[stream, roi, problem] = samples_[i];
+  const uint8_t *const data = input.tensor<uint8_t>(i);
+  const auto size = dali::volume(input.tensor_shape_span(i));
+  l3_error error;
+  problem.clear();
+  if (l3_open(data, size, &stream, &error) == L3_OK) return;
+  if (!zeros_) FailSample(input, i, error.message);
+  problem = error.message;
+  stream = {};
+  if (!HasPlausibleHeader(data, size, &stream.info)) stream.info = {};  // of width 0
+}
+
+l3_rect EncodedBatch::Region(const dali::TensorList<CPUBackend> &input, int i) const {
+  const auto &[stream, roi, problem] = samples_[i];
+  try {
+    return roi_.Region(i, stream.info.height, stream.info.width);
+  } catch (const std::invalid_argument &e) {
+    if (problem.empty()) FailSample(input, i, e.what());
+  }
+  return roi_.RegionOfNoImage(i);
 }
 
 l3_output EncodedBatch::Output(int i, void *data) const {
-  const auto &[stream, roi] = samples_[i];
+  const auto &[stream, roi, problem] = samples_[i];
   l3_output output = {};
   output.data = data;
   output.row_stride = size_t{roi.width} * l3_output_channels(&stream.info, color_) * l3_output_sample_size(&stream.info, sample_type_);
@@ -78,9 +136,19 @@ l3_output EncodedBatch::Output(int i, void *data) const {
   return output;
 }
 
-void FailSample(const dali::TensorList<CPUBackend> &input, int sample, const std::string &reason) {
-  const auto &source = input.GetMeta(sample).GetSourceInfo();
-  throw std::runtime_error(make_string("Failed to decode sample #", sample, " (", source.empty() ? "unnamed" : source, "): ", reason));
+void EncodedBatch::Fail(const dali::Workspace &ws, int i, const l3_error &error) {
+  // All else that can be wrong with a tile is not the file's fault.
+  const bool is_broken = error.status == L3_ERROR_CORRUPT || error.status == L3_ERROR_CHECKSUM;
+  if (!zeros_ || !is_broken) FailSample(ws.Input<CPUBackend>(0), i, error.message);
+  samples_[i].problem = error.message;
+}
+
+void EncodedBatch::Report(const dali::Workspace &ws) {
+  for (int i = 0; i < static_cast<int>(samples_.size()); i++) {
+    if (samples_[i].problem.empty()) continue;
+    const std::string text = NameOf(ws.Input<CPUBackend>(0), i) + ": " + samples_[i].problem;
+    if (reported_.insert(text).second) DALI_WARN("decoders.l3 gives zeros for ", text);
+  }
 }
 
 }  // namespace dali_l3

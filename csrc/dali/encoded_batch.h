@@ -1,7 +1,9 @@
-// What the operators decoders.l3 for the CPU and for the GPU share: their arguments, and the parsing of a batch by them.
+// What the operators decoders.l3 for the CPU and for the GPU share: their arguments, the parsing of a batch by them, and what is done about
+// samples that cannot be decoded.
 #pragma once
 
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "dali/pipeline/operator/operator.h"
@@ -10,36 +12,49 @@
 
 namespace dali_l3 {
 
+// The outputs that a decoder has beside the images: which samples are valid, with on_error="zeros".
+int ValidityOutputs(const dali::OpSpec &spec);
+
 class EncodedBatch {
  public:
   struct Sample {
-    l3_stream stream;
+    l3_stream stream;     // of a file whose header and tables can be read; of another, what it counts as
     l3_rect roi;
+    std::string problem;  // why the sample becomes zeros; empty for one that is decoded
   };
 
   // Reads the operator's arguments. Throws std::invalid_argument when they cannot be used.
   explicit EncodedBatch(const dali::OpSpec &spec);
 
-  // Reads the headers of the files that are a workspace's first input, and describes the output. Throws with the file's name and the reason
-  // when one cannot be decoded.
+  // Reads the headers of the files that are a workspace's first input, and describes the outputs. Throws with the file's name and the reason
+  // when one cannot be decoded, unless those become zeros, or when a region is not inside its image.
   void Parse(const dali::OpSpec &spec, const dali::Workspace &ws, std::vector<dali::OutputDesc> &outputs);
 
   const std::vector<Sample> &samples() const { return samples_; }
   bool verify() const { return verify_; }
+  bool zeros() const { return zeros_; }
 
   // What to decode sample `i` to, given the memory of the output.
   l3_output Output(int i, void *data) const;
 
+  // What is wrong with the tiles of sample `i`: it becomes zeros, or this throws with the file's name and the reason.
+  void Fail(const dali::Workspace &ws, int i, const l3_error &error);
+
+  // Reports the samples that become zeros, each file once.
+  void Report(const dali::Workspace &ws);
+
  private:
+  void Open(const dali::TensorList<dali::CPUBackend> &input, int i);
+  l3_rect Region(const dali::TensorList<dali::CPUBackend> &input, int i) const;
+
   RoiArguments roi_;
   dali::DALIDataType dtype_;
   l3_color color_;
   l3_sample sample_type_;
   bool verify_;
+  bool zeros_;
   std::vector<Sample> samples_;  // of the current batch; a member, so that its memory is not allocated anew for each
+  std::unordered_set<std::string> reported_;
 };
-
-// Throws what users see when a sample of a batch cannot be decoded.
-[[noreturn]] void FailSample(const dali::TensorList<dali::CPUBackend> &input, int sample, const std::string &reason);
 
 }  // namespace dali_l3

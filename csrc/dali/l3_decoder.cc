@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 
 namespace dali_l3 {
 namespace {
@@ -12,6 +13,10 @@ using dali::CPUBackend;
 
 // Tiles in a piece: some 100 microseconds of work, so that taking a piece costs nothing beside it and one image still occupies all threads.
 constexpr uint32_t kTilesPerPiece = 64;
+
+size_t BytesOf(const dali::TensorList<CPUBackend> &list, int sample) {
+  return static_cast<size_t>(dali::volume(list.tensor_shape_span(sample))) * list.type_info().size();
+}
 
 }  // namespace
 
@@ -23,21 +28,31 @@ bool L3Decoder::SetupImpl(std::vector<dali::OutputDesc> &outputs, const dali::Wo
 }
 
 void L3Decoder::RunImpl(dali::Workspace &ws) {
-  const auto &input = ws.Input<CPUBackend>(0);
   auto &output = ws.Output<CPUBackend>(0);
   output.SetLayout("HWC");
-  const bool bypass_cache = output.nbytes() >= L3_BYPASS_CACHE_SIZE;
+  Decode(ws, output);
+  for (const auto &[sample, failure] : failures_) batch_.Fail(ws, sample, failure.error);
+  batch_.Report(ws);
 
+  const auto &samples = batch_.samples();
+  for (int i = 0; i < static_cast<int>(samples.size()); i++) {
+    if (!samples[i].problem.empty()) std::memset(output.raw_mutable_tensor(i), 0, BytesOf(output, i));
+    if (ws.NumOutput() > 1) *ws.Output<CPUBackend>(1).mutable_tensor<bool>(i) = samples[i].problem.empty();
+  }
+}
+
+void L3Decoder::Decode(dali::Workspace &ws, dali::TensorList<CPUBackend> &output) {
+  const bool bypass_cache = output.nbytes() >= L3_BYPASS_CACHE_SIZE;
   pieces_.clear();
+  failures_.clear();
   for (int i = 0; i < static_cast<int>(batch_.samples().size()); i++) {
-    const auto &[stream, roi] = batch_.samples()[i];
-    const uint32_t tiles = l3_tile_count(&stream, &roi);
+    const auto &[stream, roi, problem] = batch_.samples()[i];
+    const uint32_t tiles = problem.empty() ? l3_tile_count(&stream, &roi) : 0;
     for (uint32_t first = 0; first < tiles; first += kTilesPerPiece) {
       pieces_.push_back({i, first, std::min(kTilesPerPiece, tiles - first)});
     }
   }
 
-  failed_sample_ = -1;
   std::atomic<size_t> next = 0;
   const auto work = [&](int /*thread*/) {
     for (size_t piece; (piece = next.fetch_add(1, std::memory_order_relaxed)) < pieces_.size();) {
@@ -48,22 +63,19 @@ void L3Decoder::RunImpl(dali::Workspace &ws) {
   const size_t workers = std::min<size_t>(threads.NumThreads(), pieces_.size());
   for (size_t i = 0; i < workers; i++) threads.AddWork(std::ref(work));
   threads.RunAll();
-  if (failed_sample_ >= 0) FailSample(input, failed_sample_, failure_.message);
 }
 
 void L3Decoder::DecodePiece(const Piece &piece, dali::TensorList<CPUBackend> &output, bool bypass_cache) {
-  const auto &[stream, roi] = batch_.samples()[piece.sample];
+  const auto &[stream, roi, problem] = batch_.samples()[piece.sample];
   l3_output destination = batch_.Output(piece.sample, output.raw_mutable_tensor(piece.sample));
   destination.bypass_cache = bypass_cache;
   const uint32_t options = batch_.verify() ? L3_VERIFY : 0;
   l3_error error;
   if (l3_decode_tiles(&stream, &roi, &destination, options, piece.first_tile, piece.tile_count, &error) == L3_OK) return;
 
-  std::lock_guard lock(failure_mutex_);
-  if (failed_sample_ < 0 || piece.sample < failed_sample_) {
-    failed_sample_ = piece.sample;
-    failure_ = error;
-  }
+  std::lock_guard lock(failures_mutex_);
+  const auto [failure, is_first] = failures_.try_emplace(piece.sample, Failure{piece.first_tile, error});
+  if (!is_first && piece.first_tile < failure->second.first_tile) failure->second = {piece.first_tile, error};
 }
 
 }  // namespace dali_l3
@@ -87,6 +99,7 @@ inside the image.
 Colors and samples are converted as :meth:`nvidia.dali.fn.decoders.image` converts the same pixels stored as PNG.)code")
     .NumInput(1, 3)
     .NumOutput(1)
+    .AdditionalOutputsFn(dali_l3::ValidityOutputs)
     .InputDox(0, "data", "1D TensorList of uint8", "Encoded files.")
     .InputDox(1, "anchor", "1D TensorList of float or int",
               R"code(Start of the region along the axes that `axes` or `axis_names` names. Integers are pixels; floats are relative to the
@@ -111,9 +124,18 @@ becomes 1.0.)code",
                     R"code(Checks the checksums of the tiles that are decoded, in all profiles, where the file has them. Without it damage in a
 file may go unnoticed.)code",
                     true)
+    .AddOptionalArg("on_error", R"code(What to do about files that cannot be decoded.
+
+* ``"raise"``: an error that names the file.
+* ``"zeros"``: the sample becomes zeros, which is reported once for each file, and a second output, a scalar of type bool for each sample,
+  says which samples are valid. Zeros have the shape that the image would have had. A file that does not even tell that counts as an image
+  like the first good one of the batch, or as one pixel. A region that is not inside a good image is an error all the same.)code",
+                    "raise")
     .AddParent("CropAttr")
     .AddParent("SliceAttr")
     .OutputNDim(0, 3)
-    .OutputLayout(0, "HWC");
+    .OutputLayout(0, "HWC")
+    .OutputNDim(1, 0)
+    .OutputDType(1, DALI_BOOL);
 
 }  // namespace dali

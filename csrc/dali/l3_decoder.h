@@ -1,6 +1,7 @@
 // The operator decoders.l3 for the CPU: an adapter between DALI's batches and the codec core.
 #pragma once
 
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -25,15 +26,20 @@ class L3Decoder : public dali::StatelessOperator<dali::CPUBackend> {
     uint32_t first_tile, tile_count;
   };
 
+  // Decodes all samples that can be; `failures_` says which cannot.
+  void Decode(dali::Workspace &ws, dali::TensorList<dali::CPUBackend> &output);
   void DecodePiece(const Piece &piece, dali::TensorList<dali::CPUBackend> &output, bool bypass_cache);
 
   EncodedBatch batch_;
 
   // Of the current batch; members, so that their memory is not allocated anew for each.
   std::vector<Piece> pieces_;
-  std::mutex failure_mutex_;
-  int failed_sample_ = -1;  // the first one in the batch
-  l3_error failure_ = {};
+  struct Failure {
+    uint32_t first_tile;  // of the piece
+    l3_error error;
+  };
+  std::mutex failures_mutex_;
+  std::map<int, Failure> failures_;  // of each sample that has any: that of its first piece
 };
 
 }  // namespace dali_l3

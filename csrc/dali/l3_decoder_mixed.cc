@@ -39,7 +39,9 @@ L3DecoderMixed::L3DecoderMixed(const dali::OpSpec &spec)
       batch_(spec),
       device_id_(spec.GetArgument<int>("device_id")),
       threads_(num_threads_),
-      decoder_(nullptr, Release{device_id_}) {}
+      decoder_(nullptr, Release{device_id_}) {
+  valid_.set_pinned(false);  // so that a copy to the device has read it when it returns
+}
 
 bool L3DecoderMixed::SetupImpl(std::vector<dali::OutputDesc> &outputs, const dali::Workspace &ws) {
   batch_.Parse(spec_, ws, outputs);
@@ -47,12 +49,27 @@ bool L3DecoderMixed::SetupImpl(std::vector<dali::OutputDesc> &outputs, const dal
 }
 
 void L3DecoderMixed::RunImpl(dali::Workspace &ws) {
-  const auto &input = ws.Input<dali::CPUBackend>(0);
   auto &output = ws.Output<dali::GPUBackend>(0);
   output.SetLayout("HWC");
-
-  l3_error error;
   dali::DeviceGuard guard(device_id_);
+  Decode(ws, output);
+  batch_.Report(ws);
+
+  const auto &samples = batch_.samples();
+  for (int i = 0; i < static_cast<int>(samples.size()); i++) {
+    if (samples[i].problem.empty()) continue;
+    const size_t bytes = static_cast<size_t>(dali::volume(output.tensor_shape_span(i))) * output.type_info().size();
+    if (cudaMemsetAsync(output.raw_mutable_tensor(i), 0, bytes, ws.stream()) != cudaSuccess)
+      throw std::runtime_error("decoders.l3: setting a sample to zeros failed");
+  }
+  if (ws.NumOutput() == 1) return;
+  valid_.Resize(dali::uniform_list_shape(static_cast<int>(samples.size()), dali::TensorShape<0>()), DALI_BOOL);
+  for (int i = 0; i < static_cast<int>(samples.size()); i++) *valid_.mutable_tensor<bool>(i) = samples[i].problem.empty();
+  ws.Output<dali::GPUBackend>(1).Copy(valid_, ws.stream());
+}
+
+void L3DecoderMixed::Decode(dali::Workspace &ws, dali::TensorList<dali::GPUBackend> &output) {
+  l3_error error;
   if (!decoder_) {
     l3_cuda_decoder *decoder;
     if (l3_cuda_create(&decoder, &error) != L3_OK) throw std::runtime_error(make_string("decoders.l3: ", error.message));
@@ -60,18 +77,25 @@ void L3DecoderMixed::RunImpl(dali::Workspace &ws) {
   }
 
   const auto &samples = batch_.samples();
-  images_.resize(samples.size());
+  images_.clear();
+  numbers_.clear();
   for (int i = 0; i < static_cast<int>(samples.size()); i++) {
-    images_[i] = {samples[i].stream, samples[i].roi, batch_.Output(i, output.raw_mutable_tensor(i))};
+    if (!samples[i].problem.empty()) continue;
+    images_.push_back({samples[i].stream, samples[i].roi, batch_.Output(i, output.raw_mutable_tensor(i))});
+    numbers_.push_back(i);
   }
   l3_cuda_options options = {};
   options.verify = batch_.verify();
   options.parallel = ParallelFor;
   options.parallel_context = &threads_;
+  errors_.resize(images_.size());
+  if (batch_.zeros()) options.errors = errors_.data();
   size_t failed;
-  if (l3_cuda_decode(decoder_.get(), images_.data(), images_.size(), &options, ws.stream(), &failed, &error) == L3_OK) return;
-  if (failed < images_.size()) FailSample(input, static_cast<int>(failed), error.message);
-  throw std::runtime_error(make_string("decoders.l3: ", error.message));
+  const auto status = l3_cuda_decode(decoder_.get(), images_.data(), images_.size(), &options, ws.stream(), &failed, &error);
+  if (status != L3_OK && failed < images_.size()) batch_.Fail(ws, numbers_[failed], error);
+  if (status != L3_OK) throw std::runtime_error(make_string("decoders.l3: ", error.message));
+  for (size_t i = 0; options.errors && i < images_.size(); i++)
+    if (errors_[i].status != L3_OK) batch_.Fail(ws, numbers_[i], errors_[i]);
 }
 
 }  // namespace dali_l3

@@ -25,11 +25,19 @@ class L3DecoderMixed : public dali::StatelessOperator<dali::MixedBackend> {
     void operator()(l3_cuda_decoder *decoder) const;
   };
 
+  // Enqueues the decoding of all samples that can be decoded; `batch_` learns which cannot.
+  void Decode(dali::Workspace &ws, dali::TensorList<dali::GPUBackend> &output);
+
   EncodedBatch batch_;
   int device_id_;
   dali::ThreadPoolBase threads_;  // DALI gives mixed operators none
   std::unique_ptr<l3_cuda_decoder, Release> decoder_;  // made for the first batch
-  std::vector<l3_cuda_image> images_;  // of the current batch; a member, so that its memory is not allocated anew for each
+
+  // Of the current batch; members, so that their memory is not allocated anew for each.
+  std::vector<l3_cuda_image> images_;
+  std::vector<int> numbers_;  // of the images in the batch
+  std::vector<l3_error> errors_;
+  dali::TensorList<dali::CPUBackend> valid_;
 };
 
 }  // namespace dali_l3

@@ -167,7 +167,7 @@ void SliceArguments::AcquireInputs(const dali::Workspace &ws, int batch_size) {
     for (int i = 0; i < batch_size; i++) {
       const int64_t count = dali::volume(list.tensor_shape_span(i));
       Require(count == static_cast<int64_t>(sample_axes_[i].size()),
-              make_string("The inputs anchor and shape must have a value for each of ", sample_axes_[i].size(), " axes, not ", count));
+              make_string("The inputs anchor and shape must have one value for each axis, ", sample_axes_[i].size(), " in all, not ", count));
       const T *data = list.tensor<T>(i);
       values[i].assign(data, data + count);
     }
@@ -239,9 +239,17 @@ l3_rect RoiArguments::Region(int sample, uint32_t height, uint32_t width) const 
   const Interval y = Window(sample, 0, height), x = Window(sample, 1, width);
   Require(y.start >= 0 && y.start < y.end && y.end <= height && x.start >= 0 && x.start < x.end && x.end <= width,
           make_string("the region of rows ", y.start, "..", y.end, " and columns ", x.start, "..", x.end,
-                      " is empty or not inside the image of ", height, " rows and ", width, " columns"));
+                      " is empty or not inside the image, whose height is ", height, " and width ", width));
   return {static_cast<uint32_t>(x.start), static_cast<uint32_t>(y.start), static_cast<uint32_t>(x.end - x.start),
           static_cast<uint32_t>(y.end - y.start)};
+}
+
+l3_rect RoiArguments::RegionOfNoImage(int sample) const {
+  const Interval y = Window(sample, 0, 1), x = Window(sample, 1, 1);
+  const int64_t height = std::max<int64_t>(1, y.end - y.start), width = std::max<int64_t>(1, x.end - x.start);
+  Require(height <= L3_MAX_DIMENSION && width <= L3_MAX_DIMENSION && static_cast<uint64_t>(height * width) <= L3_MAX_RAW_SIZE,
+          make_string("a region of height ", height, " and width ", width, " is larger than any image can be"));
+  return {0, 0, static_cast<uint32_t>(width), static_cast<uint32_t>(height)};
 }
 
 }  // namespace dali_l3

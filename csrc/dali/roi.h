@@ -69,6 +69,10 @@ class RoiArguments {
   // The region of one sample. Throws std::invalid_argument when it is empty or does not lie inside the image.
   l3_rect Region(int sample, uint32_t height, uint32_t width) const;
 
+  // A region of the size that the arguments give where there is no image: that of an image of one pixel, and at least that. Throws
+  // std::invalid_argument when no image can be so large.
+  l3_rect RegionOfNoImage(int sample) const;
+
  private:
   Interval Window(int sample, int axis, int64_t extent) const;
 

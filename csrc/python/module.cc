@@ -107,8 +107,8 @@ l3_rect checked_rect(const Roi &roi, const l3_info &info) {
   const bool inside = top >= 0 && left >= 0 && height >= 1 && width >= 1 && height <= info.height && width <= info.width &&
                       top <= info.height - height && left <= info.width - width;
   if (!inside) {
-    throw Failure(L3_ERROR_ARGUMENT, "roi (top, left, height, width) = " + tuple_text(roi) + " is not inside the image, which has " +
-                                         std::to_string(info.height) + " rows and " + std::to_string(info.width) + " columns");
+    throw Failure(L3_ERROR_ARGUMENT, "roi (top, left, height, width) = " + tuple_text(roi) + " is not inside the image, whose height is " +
+                                         std::to_string(info.height) + " and width " + std::to_string(info.width));
   }
   return {static_cast<uint32_t>(left), static_cast<uint32_t>(top), static_cast<uint32_t>(width), static_cast<uint32_t>(height)};
 }

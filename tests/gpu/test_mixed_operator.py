@@ -20,6 +20,7 @@ from pipelines import (
     decode_files,
     decode_one,
     device_id,
+    run_batch,
     sample_pixels,
     to_arrays,
 )
@@ -329,6 +330,55 @@ def test_damage_that_nobody_checks_for_has_the_same_outcome(profile, dtype, devi
             except RuntimeError as error:
                 outcomes.append(np.array(re.search(r"Failed to decode sample .*", str(error))[0]))
         assert_same(outcomes[1:], outcomes[:1])
+
+
+@each_device
+@pytest.mark.parametrize("dtype", ["UINT8", "FLOAT"])
+@pytest.mark.parametrize("profile", PROFILES)
+def test_zeros_take_the_place_of_what_is_broken(profile, dtype, device):
+    """Of all kinds of damage, in batches of which other images are good."""
+    images = [textured_image((100 + 20 * seed, 150, 3), np.uint8, seed) for seed in range(6)]
+    files = [as_l3(image, profile=profile) for image in images]
+    arguments = {"device": device, "dtype": DTYPES[dtype], "on_error": "zeros"}
+    files[1] = damaged(files[1], seed=3)
+    files[3] = files[3][:20]
+    files[4] = files[4][:-30]
+    decoded, valid = run_batch(l3, files, **arguments)
+    assert_same(valid, [np.array(i not in (1, 3, 4)) for i in range(6)])
+    expected = decode_batch(l3, [files[i] for i in (0, 2, 5)], dtype=DTYPES[dtype])
+    assert_same([decoded[i] for i in (0, 2, 5)], expected)
+    shapes = [images[1].shape, images[0].shape, images[4].shape]
+    assert_same([decoded[i] for i in (1, 3, 4)], [np.zeros(shape, expected[0].dtype) for shape in shapes])
+
+
+@each_device
+def test_zeros_of_a_batch_without_a_good_image(device):
+    decoded, valid = run_batch(l3, [b"broken", b""], device=device, on_error="zeros", crop=(20, 30))
+    assert not any(valid)
+    assert_same(decoded, [np.zeros((20, 30, 3), np.uint8)] * 2)
+
+
+@each_device
+def test_zeros_in_many_batches(encoded_pool, device):
+    """Which samples are valid is that of their own batch, however many are under way."""
+    broken = [damaged(file.tobytes(), seed=i) for i, file in enumerate(encoded_pool)]
+    generator = np.random.default_rng(7)
+    # Of each sample its number in POOL, and whether it is good.
+    batches = [[(int(i), bool(i % 3)) for i in generator.integers(0, len(POOL), 8)] for _ in range(40)]
+
+    def source():
+        for batch in batches:
+            yield [encoded_pool[i] if good else np.frombuffer(broken[i], np.uint8) for i, good in batch]
+
+    @pipeline_def(batch_size=8, num_threads=3, device_id=device_id(device), prefetch_queue_depth=3)
+    def pipeline():
+        return tuple(fn.decoders.l3(fn.external_source(source=source), device=device, on_error="zeros"))
+
+    pipe = pipeline()
+    for batch in batches:
+        decoded, valid = map(to_arrays, pipe.run())
+        assert_same(valid, [np.array(good) for _, good in batch])
+        assert_same(decoded, [POOL[i] if good else np.zeros_like(POOL[i]) for i, good in batch])
 
 
 # ---- Framework ----

@@ -26,7 +26,7 @@ def to_arrays(output):
     return [np.array(output[i]) for i in range(len(output))]
 
 
-def decode_batch(decoder, files, *inputs, threads=2, device="cpu", **arguments):
+def run_batch(decoder, files, *inputs, threads=2, device="cpu", **arguments):
     """Decodes a batch through a pipeline.
 
     Args:
@@ -38,7 +38,7 @@ def decode_batch(decoder, files, *inputs, threads=2, device="cpu", **arguments):
         **arguments: Arguments of the operator; a list of arrays becomes a tensor argument.
 
     Returns:
-        list: An array for each file.
+        list: For each output an array for each file.
     """
 
     def source(arrays):
@@ -48,14 +48,20 @@ def decode_batch(decoder, files, *inputs, threads=2, device="cpu", **arguments):
     def pipeline():
         encoded = source([np.frombuffer(file, np.uint8) for file in files])
         tensors = {name: source(value) if isinstance(value, list) else value for name, value in arguments.items()}
-        return decoder(encoded, *map(source, inputs), device=device, **tensors)
+        outputs = decoder(encoded, *map(source, inputs), device=device, **tensors)
+        return tuple(outputs) if isinstance(outputs, list) else outputs
 
-    (output,) = pipeline().run()
-    return to_arrays(output)
+    return list(map(to_arrays, pipeline().run()))
+
+
+def decode_batch(decoder, files, *inputs, **arguments):
+    """The same for a decoder of one output."""
+    (arrays,) = run_batch(decoder, files, *inputs, **arguments)
+    return arrays
 
 
 def decode_one(decoder, file, *inputs, **arguments):
-    """The same for one file, and with an array for each further input."""
+    """The same for one file, with an array for each further input."""
     (array,) = decode_batch(decoder, [file], *([value] for value in inputs), **arguments)
     return array
 

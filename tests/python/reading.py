@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +18,8 @@ HEADERS = {
     "l3": dali_l3.encode(np.zeros((1, 1), np.uint8)),
     "png": b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", bytes([0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0])),
     "jpg": b"\xff\xd8\xff\xc0\0\2\xff\xda\0\2",
-    "bmp": b"BM",
-    "webp": b"RIFF\x24\0\0\0WEBPVP8L",
+    "bmp": b"BM" + struct.pack("<IIIIiiHHIIiiII", 58, 0, 54, 40, 1, 1, 1, 24, 0, 4, 0, 0, 0, 0) + bytes(4),
+    "webp": b"RIFF\x08\0\0\0WEBPVP8L",
 }
 
 

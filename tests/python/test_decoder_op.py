@@ -1,6 +1,7 @@
 """The operator decoders.l3 against numpy and against DALI's own decoders on the same pixels as PNG."""
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -19,11 +20,14 @@ from pipelines import (
     decode_batch,
     decode_files,
     decode_one,
+    run_batch,
     sample_pixels,
 )
 from waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("plugin")
+
+DATA = pathlib.Path(__file__).parents[1] / "data"
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +191,7 @@ def test_regions_are_converted(bits, output_type):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"crop": (151, 10)}, "rows -1..150 and columns 95..105 is .* not inside the image of 150 rows"),
+        ({"crop": (151, 10)}, "rows -1..150 and columns 95..105 is .* not inside the image, whose height is 150"),
         ({"start": (190, 0), "shape": (11, 5)}, "columns 190..201 .* not inside"),
         ({"start": (-1, 0), "shape": (11, 5)}, "columns -1..10 .* not inside"),
         ({"start": (10, 0), "end": (10, 5)}, "columns 10..10 is empty"),
@@ -260,7 +264,7 @@ def test_positional_and_named_slices_exclude_each_other(image):
         decode_one(l3, image[2], anchor, shape, start=(1, 1))
     with pytest.raises(ValueError, match="takes both, anchor and shape"):
         decode_one(l3, image[2], anchor)
-    with pytest.raises(ValueError, match="a value for each of 2 axes, not 3"):
+    with pytest.raises(ValueError, match="one value for each axis, 2 in all, not 3"):
         decode_one(l3, image[2], np.int32([1, 2, 3]), np.int32([3, 4, 5]))
     with pytest.raises(ValueError, match="same type"):
         decode_one(l3, image[2], anchor, np.float32([3, 4]))
@@ -327,6 +331,16 @@ def test_checksums_are_checked_by_default(image, profile, decoder, capfd):
     assert "the checksum does not match" in str(caught.value) + capfd.readouterr().err
 
 
+LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+
+
+def test_a_pointer_of_git_lfs_is_named(folder):
+    folder[1].write_bytes(LFS_POINTER)
+    message = f"sample #1 ({folder[1]}): it is a Git LFS pointer, not an image: run 'git lfs pull'"
+    with pytest.raises(RuntimeError, match=re.escape(message)):
+        decode_files(l3, folder)
+
+
 def test_the_input_must_be_bytes():
     @pipeline_def(batch_size=1, num_threads=1, device_id=None)
     def pipeline():
@@ -368,6 +382,256 @@ except RuntimeError as error:
         env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
     )
     assert re.search("requires a CUDA-capable GPU|while CUDA is not available", printed)
+
+
+# ---- Zeros in the place of what cannot be decoded ----
+
+
+def flipped(position):
+    """Flips a bit."""
+    return lambda data: patched(data, position, data[position] ^ 1)
+
+
+def with_damaged_tile(data):
+    """Damages tile 5 of 4 x 3, which regions in the middle of the image touch."""
+    payload = 48 + 4 * (12 + 1) + 4 * 12
+    offset = int.from_bytes(data[48 + 4 * 5 : 48 + 4 * 6], "little")
+    return flipped(payload + offset)(data)
+
+
+# What breaks a file, and whether its header still tells the image's size.
+BREAKS = {
+    "tile": (with_damaged_tile, True),
+    "offset table": (flipped(52), True),
+    "cut in the last tile": (lambda data: data[:-20], True),
+    "cut in the tables": (lambda data: data[:100], True),
+    "header": (flipped(12), False),
+    "cut in the header": (lambda data: data[:40], False),
+    "version": (lambda data: patched(data, 8, 2), False),
+    "another format": (lambda data: b"\x89PNG" + data[4:], False),
+    "empty": (lambda data: b"", False),
+    "pointer of Git LFS": (lambda data: LFS_POINTER, False),
+}
+
+
+def or_zeros(files, *inputs, **arguments):
+    """The images and which of them are valid."""
+    return run_batch(l3, files, *inputs, on_error="zeros", **arguments)
+
+
+@pytest.mark.parametrize("fault", BREAKS)
+class TestZeros:
+    def test_take_the_place_of_a_broken_image(self, image, fault):
+        pixels, _, encoded = image
+        break_file, _ = BREAKS[fault]
+        images, valid = or_zeros([encoded, break_file(encoded), encoded])
+        np.testing.assert_array_equal(valid, np.array([True, False, True]), strict=True)
+        np.testing.assert_array_equal(images[0], pixels, strict=True)
+        np.testing.assert_array_equal(images[1], np.zeros_like(pixels), strict=True)
+        np.testing.assert_array_equal(images[2], pixels, strict=True)
+
+    @pytest.mark.parametrize(
+        ("arguments", "shape"),
+        [
+            ({"output_type": types.GRAY, "dtype": types.FLOAT}, (150, 200, 1)),
+            ({"output_type": types.ANY_DATA, "dtype": types.INT16}, (150, 200, 3)),
+            ({"crop": (50, 60)}, (50, 60, 3)),
+            ({"rel_start": (0.5, 0.5)}, (75, 100, 3)),
+        ],
+        ids=str,
+    )
+    def test_have_the_shape_that_the_image_would_have_had(self, image, fault, arguments, shape):
+        """Where its own header does not tell that, another image of the batch does."""
+        break_file, tells_size = BREAKS[fault]
+        broken = break_file(image[2])
+        images, valid = or_zeros([broken, image[2]], **arguments)
+        assert list(valid) == [False, True]
+        assert images[0].shape == images[1].shape == shape
+        assert images[0].dtype == images[1].dtype
+        assert not images[0].any()
+        if tells_size:
+            smaller = as_l3(image[0][:80, :90])
+            (zeros, _), _ = or_zeros([broken, smaller], **arguments)
+            assert zeros.shape == shape
+
+
+@pytest.mark.parametrize("fault", [fault for fault in BREAKS if fault != "tile"])
+def test_zeros_are_a_pixel_or_of_the_size_of_the_region_where_no_image_is_known(image, fault):
+    break_file, tells_size = BREAKS[fault]
+
+    def shapes(**arguments):
+        images, valid = or_zeros([break_file(image[2])] * 2, **arguments)
+        assert not any(valid)
+        return {array.shape for array in images}
+
+    assert shapes() == {(150, 200, 3) if tells_size else (1, 1, 3)}
+    assert shapes(output_type=types.ANY_DATA) == {(150, 200, 3) if tells_size else (1, 1, 1)}
+    assert shapes(crop=(50, 60)) == {(50, 60, 3)}
+    assert shapes(start=(10, 20), end=(64, 65), axis_names="HW") == {(54, 45, 3)}
+    assert shapes(start=(200, 150), shape=(7, 8)) == {(8, 7, 3)}  # outside of the image; axes are W and H by default
+    assert shapes(start=(200, 150)) == {(1, 1, 3)}
+
+
+def test_zeros_of_the_broken_files_of_the_catalogue(image):
+    """Whatever a file claims, zeros do not take more memory than its neighbours and its own bytes explain."""
+    verdicts = json.loads((DATA / "broken.json").read_text(encoding="utf-8"))
+    refused = [name for name, verdict in verdicts.items() if verdict["verify"] != "ok"]
+    files = [(DATA / "broken" / name).read_bytes() for name in refused]
+    images, valid = or_zeros([*files, image[2]])
+    assert list(valid) == [False] * len(files) + [True]
+    for file, array in zip(files, images, strict=False):
+        assert not array.any()
+        assert array.nbytes <= max(image[0].nbytes, 64 * 64 * 3 * (len(file) // 4))
+    np.testing.assert_array_equal(images[-1], image[0])
+
+
+def test_zeros_of_an_image_of_many_damaged_tiles(capfd):
+    """Pieces of it are decoded by several threads: the first damaged tile is named, and nothing of the others stays."""
+    pixels = np.random.default_rng(4).integers(0, 256, (640, 1280, 3), np.uint8)
+    damaged = bytearray(as_l3(pixels, profile="raw"))
+    payload, tile_size = len(damaged) - 16 - pixels.nbytes, 64 * 64 * 3
+    for tile in range(49, 200, 3):
+        damaged[payload + tile * tile_size] ^= 1
+    for _ in range(5):
+        (zeros,), (valid,) = or_zeros([bytes(damaged)], threads=4)
+        assert not valid
+        np.testing.assert_array_equal(zeros, np.zeros_like(pixels), strict=True)
+    reports = set(re.findall("gives zeros for .*", capfd.readouterr().err))
+    assert reports == {"gives zeros for unnamed: tile 49 (row 2, column 9): the checksum does not match"}
+
+
+def test_zeros_without_verification_are_for_what_does_not_decode(image):
+    damaged = patched(as_l3(image[0], profile="raw"), -17, 0)
+    (decoded, zeros), valid = or_zeros([damaged, image[2][:-40]], verify=False)
+    assert list(valid) == [True, False]
+    assert np.count_nonzero(decoded != image[0]) == 1
+    assert not zeros.any()
+
+
+def test_regions_outside_of_a_good_image_are_errors_all_the_same(image):
+    for files in ([image[2]], [b"broken", image[2]]):
+        with pytest.raises(RuntimeError, match="is empty or not inside the image"):
+            or_zeros(files, crop=(151, 10))
+    with pytest.raises(ValueError, match="a region of height 1048576 and width 1048576 is larger than any image"):
+        or_zeros([b"broken"], crop=(1 << 20, 1 << 20))
+    with pytest.raises(ValueError, match="out of range"):
+        or_zeros([b"broken"], crop=(1e30, 1))
+
+
+def test_what_is_no_files_fault_is_an_error_all_the_same(run_python):
+    program = """
+import numpy as np
+import dali_l3
+from nvidia.dali import fn, pipeline_def
+encoded = np.frombuffer(dali_l3.encode(np.zeros((9, 9, 3), np.uint8)), np.uint8) if ENCODE else np.load("encoded.npy")
+
+@pipeline_def(batch_size=1, num_threads=1, device_id=None)
+def pipeline():
+    return tuple(fn.decoders.l3(fn.external_source(lambda: [encoded]), on_error="zeros"))
+
+if ENCODE:
+    np.save("encoded.npy", encoded)
+else:
+    try:
+        pipeline().run()
+    except RuntimeError as error:
+        print(error)
+"""
+    run_python(program.replace("ENCODE", "True"))
+    printed = run_python(program.replace("ENCODE", "False"), env={**os.environ, "DALI_L3_BACKEND": "abacus"})
+    assert "Failed to decode sample #0" in printed
+    assert "abacus" in printed
+
+
+def test_on_error_is_raise_or_zeros(image):
+    with pytest.raises((ValueError, RuntimeError), match='`on_error` must be "raise" or "zeros", not "skip"'):
+        decode_one(l3, image[2], on_error="skip")
+    np.testing.assert_array_equal(decode_one(l3, image[2], on_error="raise"), image[0], strict=True)
+
+
+@pipeline_def(batch_size=4, num_threads=2, device_id=None)
+def zeros_pipeline(paths):
+    encoded, _ = fn.readers.file(files=[str(path) for path in paths])
+    images, valid = fn.decoders.l3(encoded, on_error="zeros")
+    return images, valid
+
+
+@pytest.fixture
+def half_broken(folder):
+    """Four files: the second has a damaged tile, the third is cut off in its header."""
+    folder[1].write_bytes(flipped(-17)(folder[1].read_bytes()))
+    folder[2].write_bytes(folder[2].read_bytes()[:40])
+    return folder
+
+
+HALF_VALID = [True, False, False, True]
+
+
+def test_each_file_that_becomes_zeros_is_reported_once(half_broken, capfd):
+    pipe = zeros_pipeline(half_broken)
+    for _ in range(5):
+        pipe.run()
+    reports = re.findall("decoders.l3 gives zeros for (.*)", capfd.readouterr().err)
+    assert reports == [
+        f"{half_broken[1]}: tile 11 (row 2, column 3): the checksum does not match",
+        f"{half_broken[2]}: truncated: 40 bytes, less than the header's 48",
+    ]
+
+
+def test_source_and_layout_are_kept_by_zeros(half_broken):
+    images, valid = zeros_pipeline(half_broken).run()
+    assert [images[i].source_info() for i in range(4)] == [str(path) for path in half_broken]
+    assert [valid[i].source_info() for i in range(4)] == [str(path) for path in half_broken]
+    assert images.layout() == "HWC"
+    assert list(valid.as_array()) == HALF_VALID
+
+
+def test_zeros_in_serialized_pipelines_and_with_checkpoints(half_broken):
+    _, valid = Pipeline.deserialize(zeros_pipeline(half_broken).serialize()).run()
+    assert list(valid.as_array()) == HALF_VALID
+    pipe = zeros_pipeline(half_broken, batch_size=3, enable_checkpointing=True)
+    pipe.run()
+    _, valid = zeros_pipeline(half_broken, batch_size=3, enable_checkpointing=True, checkpoint=pipe.checkpoint()).run()
+    assert list(valid.as_array()) == [True, True, False]  # the last file, and again from the first
+
+
+def test_zeros_in_dynamic_mode(run_python):
+    printed = run_python("""
+import numpy as np
+import dali_l3
+import nvidia.dali.experimental.dynamic as ndd
+pixels = np.arange(70 * 80 * 3, dtype=np.uint16).astype(np.uint8).reshape(70, 80, 3)
+good = np.frombuffer(dali_l3.encode(pixels), np.uint8)
+images, valid = ndd.decoders.l3(ndd.batch([good, good[:-40]]), device="cpu", on_error="zeros")
+print(*((np.asarray(tensor) == pixels).all() for tensor in images.tensors))
+print(*(bool(np.asarray(tensor)) for tensor in valid.tensors))
+""")
+    assert printed.split() == ["True", "False", "True", "False"]
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        lambda images: fn.resize(images, size=(64, 64)),
+        lambda images: fn.random_resized_crop(images, size=(64, 64)),
+        lambda images: fn.crop_mirror_normalize(images, crop=(64, 64), dtype=types.FLOAT),
+        lambda images: fn.crop_mirror_normalize(fn.resize(images, resize_shorter=80), crop=(64, 64)),
+        lambda images: fn.hsv(fn.flip(images), hue=30.0),
+    ],
+)
+def test_the_operators_that_follow_take_zeros(half_broken, operator):
+    @pipeline_def(batch_size=4, num_threads=2, device_id=None, enable_conditionals=True)
+    def pipeline():
+        encoded, _ = fn.readers.file(files=[str(path) for path in half_broken])
+        images, valid = fn.decoders.l3(encoded, on_error="zeros")
+        weight = types.Constant(0.5, device="cpu")
+        if valid:
+            weight = types.Constant(1.0, device="cpu")
+        return operator(images), weight
+
+    images, weight = pipeline().run()
+    assert len({images[i].shape()[0] for i in range(4)}) == 1
+    assert [float(np.array(weight[i])) for i in range(4)] == [1, 0.5, 0.5, 1]
 
 
 # ---- Framework ----

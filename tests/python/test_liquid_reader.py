@@ -488,7 +488,7 @@ def test_skip_fails_when_no_sample_of_the_format_is_left(dataset):
     for path in dataset:
         if path.suffix == ".jpg":
             path.unlink()
-    with pytest.raises(RuntimeError, match=r"\.jpg: .*The 31 other samples of its format that were tried"):
+    with pytest.raises(RuntimeError, match="The 31 other samples of its format that were tried in its place are bad"):
         reading.batches(16)
 
 

@@ -109,16 +109,18 @@ class TestOrderOfImports:
         for (module, name, _, left_out), line in zip(wrappers, printed, strict=True):
             inputs, *arguments = line.split()
             stub = ast.parse(Path(module.__file__).with_suffix(".pyi").read_text())
-            functions = {node.name: node.args for node in stub.body if isinstance(node, ast.FunctionDef)}
-            assert len(functions[name].posonlyargs) == int(inputs), name
-            stubbed = {argument.arg for argument in functions[name].kwonlyargs} - {"device", "name"}
-            assert stubbed == {argument for argument in arguments if not argument.startswith("_")} - left_out, name
+            for function in stub.body:  # of overloads, all
+                if not isinstance(function, ast.FunctionDef) or function.name != name:
+                    continue
+                assert len(function.args.posonlyargs) == int(inputs), name
+                stubbed = {argument.arg for argument in function.args.kwonlyargs} - {"device", "name"}
+                assert stubbed == {argument for argument in arguments if not argument.startswith("_")} - left_out, name
 
     @pytest.mark.parametrize("module", [decoders, readers])
     def test_the_stubs_have_all_wrappers(self, module):
         def functions(suffix):
             tree = ast.parse(Path(module.__file__).with_suffix(suffix).read_text())
-            return [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+            return list(dict.fromkeys(node.name for node in tree.body if isinstance(node, ast.FunctionDef)))
 
         assert functions(".pyi") == functions(".py")
 

@@ -87,7 +87,7 @@ l3_status BatchPlan::plan(const l3_cuda_image *images, size_t count, size_t *fai
     if (l3_status status = check_output(info, images[i].region, images[i].output, error)) return status;
     if (l3_status status = check_device_output(info, images[i].output, error)) return status;
     const TileRange range = tiles_of(images[i].region);
-    places_.push_back({uint32_t(tiles), uint32_t(streams)});
+    places_.push_back({uint32_t(tiles), range.count(), uint32_t(streams)});
     tiles += range.count();
     streams += streams_size(images[i].stream, range);
     if (tables_size() + streams + kMaxOverread > UINT32_MAX)
@@ -105,6 +105,12 @@ l3_status BatchPlan::plan(const l3_cuda_image *images, size_t count, size_t *fai
 }
 
 l3_status BatchPlan::gather(size_t i, bool verify, uint8_t *buffer, l3_error *error) {
+  const l3_status status = gather_tiles(i, verify, buffer, error);
+  if (status) std::fill_n(kinds_.begin() + places_[i].first_tile, places_[i].tiles, kLeftOut);
+  return status;
+}
+
+l3_status BatchPlan::gather_tiles(size_t i, bool verify, uint8_t *buffer, l3_error *error) {
   const l3_stream &stream = images_[i].stream;
   const l3_info &info = stream.info;
   const BatchImage image = describe(images_[i]);
@@ -143,7 +149,7 @@ l3_status BatchPlan::gather(size_t i, bool verify, uint8_t *buffer, l3_error *er
 }
 
 void BatchPlan::finish(uint8_t *buffer) {
-  uint32_t counts[kTileKinds] = {};
+  uint32_t counts[kTileKinds + 1] = {};  // and of those left out
   for (const TileKind kind : kinds_) counts[uint32_t(kind)]++;
   uint32_t next[kTileKinds];
   for (uint32_t kind = 0; kind < kTileKinds; kind++) {
@@ -151,7 +157,7 @@ void BatchPlan::finish(uint8_t *buffer) {
     layout_.kind_begin[kind + 1] = layout_.kind_begin[kind] + counts[kind];
   }
   for (uint32_t tile = 0; tile < layout_.tile_count; tile++)
-    store(buffer + layout_.order + next[uint32_t(kinds_[tile])]++ * sizeof(uint32_t), tile);
+    if (kinds_[tile] != kLeftOut) store(buffer + layout_.order + next[uint32_t(kinds_[tile])]++ * sizeof tile, tile);
 }
 
 }  // namespace l3

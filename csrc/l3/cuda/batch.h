@@ -16,6 +16,7 @@ namespace l3 {
 // maps and conversion; and all others, by the bits of a sample.
 enum class TileKind : uint32_t { kStored, kFast8x1, kFast8x2, kFast8x3, kFast8x4, kGeneral8, kGeneral16 };
 constexpr uint32_t kTileKinds = 7;
+constexpr TileKind kLeftOut = TileKind(kTileKinds);  // of broken images
 
 // The channels of a kind kFast8..., 0 for other kinds.
 constexpr uint32_t fast8_channels(TileKind kind) {
@@ -58,17 +59,20 @@ class BatchPlan {
   l3_status plan(const l3_cuda_image *images, size_t count, size_t *failed, l3_error *error);
 
   // Copies the tile streams of image `i` to `buffer` (of layout().end bytes, aligned to a BatchImage), and writes its descriptors. Refuses
-  // every stream that l3_decode would, with the same error, so that kernels need not. Calls for different images may run concurrently.
+  // every stream that l3_decode would, with the same error, so that kernels need not, and leaves the whole image out then. Calls for
+  // different images may run concurrently.
   l3_status gather(size_t i, bool verify, uint8_t *buffer, l3_error *error);
 
-  // After all images are gathered: sorts the tiles by kind into `order`.
+  // After all images are gathered: sorts the tiles of those that are not left out by kind into `order`.
   void finish(uint8_t *buffer);
 
   const BatchLayout &layout() const { return layout_; }
 
  private:
+  l3_status gather_tiles(size_t i, bool verify, uint8_t *buffer, l3_error *error);
+
   struct ImagePlace {
-    uint32_t first_tile;  // in the batch
+    uint32_t first_tile, tiles;  // in the batch
     uint32_t streams;     // position, from layout_.streams
   };
   const l3_cuda_image *images_ = nullptr;

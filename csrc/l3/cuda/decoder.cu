@@ -119,21 +119,23 @@ struct l3_cuda_decoder {
     BatchPlan &plan;
     bool verify;
     uint8_t *buffer;
-    std::vector<l3_error> &errors;
+    l3_error *errors;
   };
 
   l3_status gather(size_t count, const l3_cuda_options &options, uint8_t *buffer, size_t *failed, l3_error *error) {
-    errors_.assign(count, l3_error{});
-    GatherJob job{plan_, options.verify != 0, buffer, errors_};
+    errors_.resize(count);
+    l3_error *const errors = options.errors ? options.errors : errors_.data();
+    std::fill_n(errors, count, l3_error{});
+    GatherJob job{plan_, options.verify != 0, buffer, errors};
     const auto body = [](void *argument, size_t i) {
       GatherJob &job = *static_cast<GatherJob *>(argument);
       job.plan.gather(i, job.verify, job.buffer, &job.errors[i]);
     };
     const l3_parallel_for parallel = options.parallel ? options.parallel : one_after_the_other;
     parallel(options.parallel_context, count, body, &job);
-    const auto broken = std::find_if(errors_.begin(), errors_.end(), [](const l3_error &e) { return e.status != L3_OK; });
-    if (broken != errors_.end()) {
-      *failed = size_t(broken - errors_.begin());
+    const auto broken = std::find_if(errors, errors + count, [](const l3_error &e) { return e.status != L3_OK; });
+    if (broken != errors + count && !options.errors) {
+      *failed = size_t(broken - errors);
       if (error) *error = *broken;
       return broken->status;
     }

@@ -19,14 +19,21 @@ def l3(*inputs, **arguments):
             them.
         verify: Whether to check the checksums of the tiles that are decoded, where a file has them; True by default,
             for all profiles.
+        on_error: What to do about files that cannot be decoded: ``"raise"`` (default), or ``"zeros"``, which puts zeros
+            in their place, reports each file once on standard error, and adds an output that says which samples are
+            valid. Zeros have the shape that the image would have had; a file that does not tell that counts as an image
+            like the first good one of the batch, or as one pixel.
         device: "cpu" or "mixed". The files are in host memory in either case; with "mixed" they are decoded on the GPU.
         **arguments: Those of the region, and those that all operators take (``name``, ``preserve``, …).
 
     Returns:
-        DataNode: The images, (height, width, channels), in device memory with "mixed".
+        DataNode: The images, (height, width, channels), in device memory with "mixed"; with ``on_error="zeros"`` a list
+        of these and of a scalar of type bool for each sample, True where it is valid, in the same memory.
 
     Raises:
-        RuntimeError: When the pipeline runs, with the file's name and what is wrong with it.
+        RuntimeError: When the pipeline runs: a file cannot be decoded, unless it becomes zeros, or a region is not
+            inside a good image. With the file's name and what is wrong.
+        ValueError: When the arguments make no sense.
     """
     _plugin.load()
     from nvidia.dali import fn

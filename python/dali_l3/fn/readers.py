@@ -17,13 +17,13 @@ def multi_format(**arguments):
             (default) for the order of `fn.readers.file`.
         companions: Path templates of files that belong to each image, such as ``"../masks/{dir}/{stem}.png"``, relative
             to `file_root`, with the fields dir, stem, name and relpath. Each stands for one more output.
-        on_error: What to do about files that are missing, empty, unreadable or of no known image format: ``"raise"``,
-            ``"skip"`` (a good sample of the same format takes their place) or ``"substitute"`` (the file `substitute`
-            does, with the label of the bad one).
+        on_error: What to do about files that are missing, empty, unreadable, of no known image format or found damaged
+            by `check`: ``"raise"``, ``"skip"`` (a good sample of the same format takes their place) or ``"substitute"``
+            (the file `substitute` does, with the label of the bad one).
         substitute: Path of a file, for ``on_error="substitute"``. It has no companions, so `companions` rule it out.
-        check: What makes a file bad beyond that: ``"none"`` (default), ``"headers"`` (an image file without what a
-            decoder needs before the pixels, or shorter than that says) or ``"content"`` (also an L3 or PNG file with a
-            checksum that does not match, and a JPEG or TIFF file that is cut off behind the header).
+        check: How closely images are looked at: ``"none"`` (default); ``"headers"``: whether files hold what a decoder
+            needs before the pixels, and are as long as that says; ``"content"``: also, each time that a file is read
+            from disk, all checksums of L3 and PNG files, and whether JPEG and TIFF files are cut off.
         strict: Whether what `fn.readers.file` silently passes over (hidden folders, class folders without files,
             dangling links, files listed twice) is an error.
         use_o_direct: Whether to read past the page cache.

@@ -28,6 +28,8 @@ typedef struct l3_cuda_options {
   uint32_t verify;            /* 1: check the checksums of the tiles that are decoded */
   l3_parallel_for parallel;   /* gathers the images' bytes; NULL: one after the other on the calling thread */
   void *parallel_context;
+  l3_error *errors;           /* NULL: a broken image fails the batch. Else as many as images: what is wrong with the tiles of each. Broken
+                                 images are left out, their outputs untouched, and the others are decoded */
 } l3_cuda_options;
 
 typedef struct l3_cuda_decoder l3_cuda_decoder;
