@@ -15,7 +15,6 @@ import pytest
 
 from dali_l3 import _plugin, cli
 from dali_l3.jobs import running, workers
-from dali_l3.profiling import encoding
 from waiting import HANGS
 
 # How long examples take is the machine's affair. They are the same in every run: what fails does so until it is mended.
@@ -94,8 +93,7 @@ def one_process(monkeypatch):
                 return
             yield function(task)
 
-    for module in (running, encoding):
-        monkeypatch.setattr(module, "run_tasks", run_tasks, raising=False)
+    monkeypatch.setattr(running, "run_tasks", run_tasks)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
 
 

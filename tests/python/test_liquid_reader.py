@@ -438,7 +438,8 @@ class TestFilesThatGoBad:
 
     @pytest.mark.parametrize(("fault", "batches_before"), [*zip(FAULTS, itertools.cycle([0, 5, 16, 22]), strict=False)])
     def test_raise_names_one(self, dataset, fault, batches_before):
-        reading = reading_of(dataset, check="headers")
+        # All faults but one are found without looking at headers.
+        reading = reading_of(dataset, check="headers" if fault == "cut off in the header" else "none")
         reading.batches(batches_before)
         bad = self.damage(dataset, [fault])
         with pytest.raises(RuntimeError) as error:

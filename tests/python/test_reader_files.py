@@ -6,7 +6,6 @@ import io
 import itertools
 import re
 import textwrap
-import time
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from PIL import Image
 import dali_l3
 from dali_l3.fn import readers
 from reading import HEADERS, Delivered, Reading, file_reader, read, write_dataset
+from waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
@@ -602,20 +602,18 @@ def test_the_samples_do_not_depend_on_how_files_are_read(root, reader, ways):
 @both_readers
 @pytest.mark.parametrize(("batch_size", "depth"), [(100, 1), (24, 3)])
 def test_64_images_and_at_least_one_batch_are_read_ahead(tmp_path, reader, batch_size, depth):
+    """Neither more nor less: after every batch that is taken as much is there again, when the machine gets to it."""
     write_dataset(tmp_path, {"png": 500})
 
-    def bytes_read_ahead(**arguments) -> int:
-        """As soon as no more are being read."""
+    def check(batches_ahead, **arguments):
         reading = Reading(reader, batch_size=batch_size, file_root=str(tmp_path), **arguments)
-        reading.batch()
-        counted = [-1]
-        while len(set(counted[-10:])) > 1 or len(counted) < 10:
-            time.sleep(0.05)
-            counted.append(reading.statistics()["other_bytes_used"])
-        return counted[-1]
+        for _ in range(4):
+            reading.batch()
+            wait_until(lambda: reading.statistics()["other_bytes_used"] == batches_ahead * batch_size * 4096)
 
-    by_depth = [bytes_read_ahead(prefetch_queue_depth=chosen) for chosen in (depth, depth + 1)]
-    assert bytes_read_ahead() == by_depth[0] == by_depth[1] - batch_size * 4096
+    check(depth)
+    for chosen in (depth, depth + 1):
+        check(chosen, prefetch_queue_depth=chosen)
 
 
 @both_readers
