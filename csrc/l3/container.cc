@@ -120,15 +120,15 @@ Layout layout_of(const l3_info &info, uint32_t header_size) {
 }
 
 l3_status check_shape(l3_info *info, l3_error *error) {
-  if (info->bits != 8 && info->bits != 16) return fail(error, L3_ERROR_UNSUPPORTED, "%u bits per sample: must be 8 or 16", info->bits);
+  if (info->bits != 8 && info->bits != 16) return fail(error, L3_ERROR_UNSUPPORTED, "a depth of %u: must be 8 or 16 bits per sample", info->bits);
   if (info->width < 1 || info->height < 1 || info->width > L3_MAX_DIMENSION || info->height > L3_MAX_DIMENSION)
     return fail(error, L3_ERROR_LIMIT, "%u x %u pixels: width and height must be 1 to %d", info->width, info->height, L3_MAX_DIMENSION);
   if (info->channels < 1 || info->channels > L3_MAX_CHANNELS)
     return fail(error, L3_ERROR_LIMIT, "%u channels: must be 1 to %d", info->channels, L3_MAX_CHANNELS);
   uint64_t raw_size = uint64_t(info->width) * info->height * pixel_size(*info);
   if (raw_size > L3_MAX_RAW_SIZE)
-    return fail(error, L3_ERROR_LIMIT, "%u x %u pixels of %u bytes exceed the limit of %llu bytes", info->width, info->height,
-                pixel_size(*info), static_cast<unsigned long long>(L3_MAX_RAW_SIZE));
+    return fail(error, L3_ERROR_LIMIT, "%u x %u pixels take %llu bytes, more than the limit of %llu", info->width, info->height,
+                static_cast<unsigned long long>(raw_size), static_cast<unsigned long long>(L3_MAX_RAW_SIZE));
   info->tiles_x = (info->width + L3_TILE - 1) / L3_TILE;
   info->tiles_y = (info->height + L3_TILE - 1) / L3_TILE;
   return L3_OK;
@@ -168,7 +168,7 @@ extern "C" l3_status l3_peek(const void *data, size_t size, l3_info *info, l3_er
   if (std::memcmp(bytes, kSignature, std::min(size, sizeof kSignature)))
     return fail(error, L3_ERROR_SIGNATURE, "not an L3 file: the signature does not match");
   if (size < L3_HEADER_SIZE)
-    return fail(error, L3_ERROR_TRUNCATED, "truncated: %zu bytes, less than the header's %d", size, L3_HEADER_SIZE);
+    return fail(error, L3_ERROR_TRUNCATED, "truncated: %zu of the header's %d bytes", size, L3_HEADER_SIZE);
   return check_header(bytes, size, info, error);
 }
 

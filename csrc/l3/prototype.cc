@@ -49,7 +49,7 @@ bool is_prototype(const uint8_t *data, size_t size) {
 
 l3_status peek_prototype(const uint8_t *data, size_t size, l3_info *info, l3_error *error) {
   if (size < kPrototypeHeader)
-    return fail(error, L3_ERROR_TRUNCATED, "truncated: %zu bytes, less than a prototype header's %u", size, kPrototypeHeader);
+    return fail(error, L3_ERROR_TRUNCATED, "truncated: %zu of a prototype header's %u bytes", size, kPrototypeHeader);
   *info = {};
   info->prototype = 1;
   info->width = load<uint32_t>(data + 4);  // a negative one is beyond the limit
@@ -57,7 +57,7 @@ l3_status peek_prototype(const uint8_t *data, size_t size, l3_info *info, l3_err
   info->channels = kPrototypeChannels;
   info->bits = 8;
   info->profile = L3_PROFILE_PAPER;
-  if (data[12] != L3_TILE) return fail(error, L3_ERROR_UNSUPPORTED, "a prototype file with patches of %u pixels, not 64", data[12]);
+  if (data[12] != L3_TILE) return fail(error, L3_ERROR_UNSUPPORTED, "a prototype file whose patch size is %u, not 64", data[12]);
   if (info->width % L3_TILE || info->height % L3_TILE)
     return fail(error, L3_ERROR_UNSUPPORTED,
                 "a prototype file of %u x %u pixels does not hold its whole image: the prototype drops what lies beyond multiples of 64",

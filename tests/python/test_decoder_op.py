@@ -574,7 +574,7 @@ def test_each_file_that_becomes_zeros_is_reported_once(half_broken, capfd):
     reports = re.findall("decoders.l3 gives zeros for (.*)", capfd.readouterr().err)
     assert reports == [
         f"{half_broken[1]}: tile 11 (row 2, column 3): the checksum does not match",
-        f"{half_broken[2]}: truncated: 40 bytes, less than the header's 48",
+        f"{half_broken[2]}: truncated: 40 of the header's 48 bytes",
     ]
 
 
