@@ -1,9 +1,9 @@
 """What the readers' argument `check` costs: images per second and CPU time per image, for L3 and for PNG.
 
-    python benchmarks/reader_check.py
+    python benchmarks/reader_check.py [FOLDER]
 
-measures readers.multi_format alone and before a decoder, with files in the page cache, and writes
-results/reader_check.json.
+takes a folder of PNG photographs of 1920x1080 pixels, or those of scikit-image, measures readers.multi_format alone and
+before a decoder, with files in the page cache, and writes results/reader_check.json.
 """
 
 from __future__ import annotations
@@ -98,19 +98,25 @@ def show(title: str, systems: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure what checking files costs a reader.")
+    parser.add_argument("folder", type=Path, nargs="?", help="folder of PNG photographs (default: scikit-image's)")
     parser.add_argument("--files", type=int, default=64, help="files of each format, copies included")
     parser.add_argument("--rounds", type=int, default=9, help="timed runs of each pipeline")
     parser.add_argument("--seconds", type=float, default=0.7, help="rough length of a timed run")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
 
+    def photos(shape: tuple[int, int]) -> datasets.Images:
+        if arguments.folder is None:
+            return {name: datasets.enlarge(photo, *shape) for name, photo in datasets.bundled_photos().items()}
+        return {name: datasets.shrink(photo, *shape) for name, photo in datasets.read_photos(arguments.folder).items()}
+
     others, results = OthersLoad(), {}
     for size, shape in SIZES.items():
-        photos = {name: datasets.enlarge(photo, *shape) for name, photo in datasets.bundled_photos().items()}
+        images = photos(shape)
         results[size] = {}
         for suffix, encode in ENCODERS.items():
             with tempfile.TemporaryDirectory() as folder:
-                files = write_files(Path(folder), photos, encode, arguments.files)
+                files = write_files(Path(folder), images, encode, arguments.files)
                 results[size][suffix] = {
                     "bytes_per_image": statistics.mean(Path(path).stat().st_size for path in files),
                     **{
@@ -119,8 +125,8 @@ def main() -> None:
                     },
                 }
             show(f"{suffix}, {size}", {name: results[size][suffix][name] for name in DECODERS})
-    settings = {"batch_size": BATCH_SIZE, "threads": THREADS, **vars(arguments)}
-    del settings["out"]
+    chosen = {name: getattr(arguments, name) for name in ("files", "rounds", "seconds")}
+    settings = {"batch_size": BATCH_SIZE, "threads": THREADS, **chosen}
     document = {"settings": settings, "cpu_share_of_other_processes": others.share(), "sizes": results}
     console.print(f"Results: {write_results('reader_check', document, [], arguments.out)}")
 

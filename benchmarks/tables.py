@@ -18,7 +18,7 @@ from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
 MARKED = re.compile(r"(?<=<!-- table: )([\w-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
-NAMES = ("codec", "dali_decode", "liquid", "profiler")  # of the files of results
+NAMES = ("codec", "dali_decode", "liquid", "profiler", "reader_check")  # of the files of results
 Row = list[str]
 
 
@@ -200,6 +200,23 @@ def machines() -> str:
     return "".join(line(name) for name in NAMES)
 
 
+def reader_check() -> str:
+    """Images per second and CPU time per image of each check, for each format and size."""
+    checks = ("none", "headers", "content")
+    rows = [
+        [
+            f"{suffix}, {size}, {figures['bytes_per_image'] / 1e6:.2f} MB, {name}",
+            *(f"{figures[name][check]['images_per_s']:.0f}" for check in checks),
+            *(f"{figures[name][check]['cpu_ms_per_image']:.2f}" for check in checks),
+        ]
+        for size, formats in load("reader_check")["sizes"].items()
+        for suffix, figures in formats.items()
+        for name in figures
+        if name != "bytes_per_image"
+    ]
+    return markdown(["", *(f"{check}: images/s" for check in checks), *(f"{check}: CPU ms" for check in checks)], rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "sizes": lambda: codec_by_group("of_png", 3),
     "decoding": lambda: codec_by_group("decode_gb_per_s", 2),
@@ -211,6 +228,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "liquid-datasets": liquid_datasets,
     "liquid-readers": liquid_readers,
     "profiler": profiler,
+    "reader-check": reader_check,
     "targets": targets,
     "machines": machines,
 }

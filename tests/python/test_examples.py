@@ -144,7 +144,15 @@ def test_dali_benchmark(tmp_path, plugin):
     assert (tmp_path / "dali_decode.svg").exists()
 
 
-@pytest.mark.parametrize("document", ["docs/benchmarks.md", "README.md"])
+def test_reader_check_benchmark(tmp_path, plugin):
+    run(BENCHMARKS / "reader_check.py", "--files", 16, "--rounds", 1, "--seconds", 0.01, "--out", tmp_path)
+    results = json.loads((tmp_path / "reader_check.json").read_text())
+    for formats in results["sizes"].values():
+        assert [*formats] == ["L3", "PNG"]
+        assert [*formats["L3"]["reader alone"]] == ["none", "headers", "content"]
+
+
+@pytest.mark.parametrize("document", ["docs/benchmarks.md", "docs/readers.md", "README.md"])
 def test_tables_are_those_of_the_results(document):
     run(BENCHMARKS / "tables.py", "--check", ROOT / document)
 
