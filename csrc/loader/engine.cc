@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "counted.h"
-#include "open_file.h"
+#include "dataset/counted.h"
+#include "input/open_file.h"
 
 namespace dali_l3::loader {
 namespace {

@@ -11,10 +11,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "catalogue.h"
-#include "read_pool.h"
-#include "sample_order.h"
-#include "sample_reader.h"
+#include "dataset/catalogue.h"
+#include "input/read_pool.h"
+#include "plans/sample_order.h"
+#include "input/sample_reader.h"
 #include "statistics.h"
 
 namespace dali_l3::loader {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "file_format.h"
+#include "dataset/file_format.h"
 
 namespace dali_l3::loader {
 

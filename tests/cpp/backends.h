@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "kernels.h"
+#include "cpu/kernels.h"
 
 namespace l3 {
 

@@ -10,14 +10,14 @@
 #include <memory>
 #include <thread>
 
-#include "bytes.h"
-#include "convert.h"
-#include "fast_payload.h"
+#include "format/bytes.h"
+#include "output/convert.h"
+#include "format/fast_payload.h"
 #include "fast_streams.h"
-#include "geometry.h"
+#include "format/geometry.h"
 #include "images.h"
-#include "kernels.h"
-#include "label_map.h"
+#include "cpu/kernels.h"
+#include "format/label_map.h"
 #include "testing.h"
 
 using namespace l3;

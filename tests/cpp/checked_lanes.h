@@ -1,7 +1,7 @@
 // Lanes that fail the test where a load or a store of words is not aligned to its size: a CPU does not mind, a GPU stops.
 #pragma once
 
-#include "lanes.h"
+#include "lockstep/lanes.h"
 #include "testing.h"
 
 namespace l3 {

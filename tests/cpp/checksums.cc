@@ -1,8 +1,8 @@
 #include "checksums.h"
 
-#include "bytes.h"
-#include "container.h"
-#include "crc32.h"
+#include "format/bytes.h"
+#include "format/container.h"
+#include "format/crc32.h"
 
 namespace l3 {
 namespace {

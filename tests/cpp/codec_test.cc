@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "backends.h"
-#include "bytes.h"
+#include "format/bytes.h"
 #include "images.h"
 #include "testing.h"
 

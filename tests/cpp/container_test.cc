@@ -1,5 +1,5 @@
 // The container: every field of the header, the tables, metadata, and how much of a file must be there.
-#include "container.h"
+#include "format/container.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "bytes.h"
+#include "format/bytes.h"
 #include "checksums.h"
 #include "images.h"
 #include "testing.h"

@@ -1,6 +1,6 @@
 // Tests of the conversions to color and sample types: rules that can be stated without DALI. That DALI agrees is tested from Python.
 
-#include "convert.h"
+#include "output/convert.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // Checksums: known values, and the fast forms against the portable ones.
-#include "crc32.h"
+#include "format/crc32.h"
 
 #include "images.h"
 #include "testing.h"

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <memory>
 
-#include "bytes.h"
+#include "format/bytes.h"
 #include "checked_lanes.h"
 #include "fast_streams.h"
 #include "images.h"
-#include "kernels.h"
+#include "cpu/kernels.h"
 #include "testing.h"
 
 using namespace l3;

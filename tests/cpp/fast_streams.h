@@ -2,7 +2,7 @@
 // encoder and cover what none would choose.
 #pragma once
 
-#include "fast_tile.h"
+#include "format/fast_tile.h"
 #include "images.h"
 
 namespace l3 {

@@ -3,7 +3,7 @@
 #include <map>
 #include <memory>
 
-#include "bytes.h"
+#include "format/bytes.h"
 #include "data_files.h"
 #include "images.h"
 #include "lockstep_batch.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "bytes.h"
-#include "geometry.h"
+#include "format/bytes.h"
+#include "format/geometry.h"
 #include "testing.h"
 
 namespace l3 {

@@ -1,13 +1,13 @@
 // The work of every CPU back end against the lock-step form and the portable one, kernel by kernel.
-#include "kernels.h"
+#include "cpu/kernels.h"
 
 #include <algorithm>
 #include <memory>
 
 #include "backends.h"
 #include "fast_streams.h"
-#include "label_map.h"
-#include "lockstep.h"
+#include "format/label_map.h"
+#include "lockstep/lockstep.h"
 #include "testing.h"
 
 using namespace l3;

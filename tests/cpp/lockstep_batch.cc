@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "bytes.h"
+#include "format/bytes.h"
 #include "checked_lanes.h"
 #include "cuda/fast8_tile.h"
 #include "cuda/general_tile.h"

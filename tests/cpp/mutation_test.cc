@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "backends.h"
-#include "bytes.h"
+#include "format/bytes.h"
 #include "checksums.h"
 #include "data_files.h"
 #include "testing.h"

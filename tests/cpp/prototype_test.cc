@@ -1,9 +1,9 @@
 // Files of the published prototype with many patches, whose places follow only from the sizes of all before them.
 #include <algorithm>
 
-#include "bytes.h"
+#include "format/bytes.h"
 #include "images.h"
-#include "planes.h"
+#include "format/planes.h"
 #include "testing.h"
 
 using namespace l3;

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "backends.h"
-#include "bytes.h"
+#include "format/bytes.h"
 #include "checksums.h"
 #include "data_files.h"
 #include "testing.h"

@@ -6,8 +6,8 @@
 
 #include "backends.h"
 #include "checksums.h"
-#include "crc32.h"
-#include "geometry.h"
+#include "format/crc32.h"
+#include "format/geometry.h"
 
 using namespace l3;
 

@@ -5,10 +5,10 @@
 #include <stdexcept>
 #include <string>
 
-#include "bytes.h"
+#include "format/bytes.h"
 #include "checksums.h"
-#include "crc32.h"
-#include "loader/file_check.h"
+#include "format/crc32.h"
+#include "loader/checks/file_check.h"
 
 using namespace dali_l3::loader;
 

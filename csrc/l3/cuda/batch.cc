@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "../bytes.h"
-#include "../check_tile.h"
-#include "../convert.h"
-#include "../error.h"
-#include "../fast_tile.h"
-#include "../prototype.h"
-#include "../tiles.h"
+#include "format/bytes.h"
+#include "format/check_tile.h"
+#include "output/convert.h"
+#include "format/error.h"
+#include "format/fast_tile.h"
+#include "format/prototype.h"
+#include "format/tiles.h"
 
 namespace l3 {
 namespace {

@@ -2,7 +2,7 @@
 // ends.
 #pragma once
 
-#include "../lockstep_bits.h"
+#include "lockstep/lockstep_bits.h"
 
 namespace l3 {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <new>
 
-#include "../error.h"
+#include "format/error.h"
 #include "batch.h"
 #include "launch.h"
 

@@ -7,7 +7,7 @@
 // together as pixels in shared memory and leave it in 16-byte stores.
 #pragma once
 
-#include "../fast_tile.h"
+#include "format/fast_tile.h"
 #include "copy_row.h"
 #include "tile_part.h"
 

@@ -5,10 +5,10 @@
 // team's number, so that tests can run them on a CPU, one thread after the other.
 #pragma once
 
-#include "../convert_pixel.h"
-#include "../lockstep.h"
-#include "../lockstep_label_map.h"
-#include "../lockstep_paper.h"
+#include "output/convert_pixel.h"
+#include "lockstep/lockstep.h"
+#include "lockstep/lockstep_label_map.h"
+#include "lockstep/lockstep_paper.h"
 #include "tile_part.h"
 
 namespace l3::general {

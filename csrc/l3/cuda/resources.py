@@ -54,7 +54,7 @@ def kernel_sources() -> list[Path]:
 def compile_kernels(nvcc: str, source: Path, architecture: str, cubin: Path) -> str:
     """Compiles one source file to a cubin and returns what the compiler reported."""
     command = [nvcc, *FLAGS, f"-arch=sm_{architecture}", "-cubin", "-Xptxas", "-v"]
-    command += ["-I", str(FOLDER.parent / "include"), str(source), "-o", str(cubin)]
+    command += ["-I", str(FOLDER.parent / "include"), "-I", str(FOLDER.parent), str(source), "-o", str(cubin)]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
         raise CompilerError(f"{source.name} for sm_{architecture}:\n{result.stderr}")

@@ -1,8 +1,8 @@
 // A tile of a batch as a kernel finds it.
 #pragma once
 
-#include "../geometry.h"
-#include "../host_device.h"
+#include "format/geometry.h"
+#include "format/host_device.h"
 #include "batch.h"
 
 namespace l3 {

@@ -3,7 +3,7 @@
 // Both teams of a warp take part in every operation, so control flow must be the same for both.
 #pragma once
 
-#include "../host_device.h"
+#include "format/host_device.h"
 
 namespace l3 {
 

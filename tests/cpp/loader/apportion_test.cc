@@ -1,11 +1,11 @@
 // Counts of formats, hits and misses in batches: never off the exact share by one.
-#include "apportion.h"
+#include "plans/apportion.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "random.h"
+#include "plans/random.h"
 #include "testing.h"
 
 using namespace dali_l3::loader;

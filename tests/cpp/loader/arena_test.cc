@@ -1,5 +1,5 @@
 // The arena: what stays resident, also as the system counts it, and that blocks never overlap.
-#include "arena.h"
+#include "input/arena.h"
 
 #include <algorithm>
 #include <atomic>

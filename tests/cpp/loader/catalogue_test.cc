@@ -1,5 +1,5 @@
 // Listing datasets: formats, class folders, file lists, companions, and what is reported.
-#include "catalogue.h"
+#include "dataset/catalogue.h"
 
 #include <sys/stat.h>
 
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "companions.h"
+#include "dataset/companions.h"
 #include "temporary_folder.h"
 #include "testing.h"
 

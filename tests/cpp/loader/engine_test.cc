@@ -9,10 +9,10 @@
 #include <set>
 #include <stdexcept>
 
-#include "format_groups.h"
+#include "plans/format_groups.h"
 #include "image_files.h"
-#include "liquid_plan.h"
-#include "mix_plan.h"
+#include "plans/liquid_plan.h"
+#include "plans/mix_plan.h"
 #include "temporary_folder.h"
 #include "testing.h"
 

@@ -1,5 +1,5 @@
 // Checking of files: what damage is found in each format, and that nothing is read outside of them. Files are made here, byte by byte.
-#include "file_check.h"
+#include "checks/file_check.h"
 
 #include <algorithm>
 #include <memory>
@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "companions.h"
+#include "dataset/companions.h"
 #include "image_files.h"
 #include "l3/l3.h"
 #include "testing.h"

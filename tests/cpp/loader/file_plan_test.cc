@@ -1,5 +1,5 @@
 // The order of DALI's file reader. What is expected was delivered by fn.readers.file of DALI 2.4.0 for files whose labels number them.
-#include "file_plan.h"
+#include "plans/file_plan.h"
 
 #include <stdexcept>
 

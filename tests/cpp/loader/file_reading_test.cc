@@ -1,5 +1,5 @@
 // Reading of files: their bytes, what is wrong with them, and what file systems and signals do to reads.
-#include "file_reading.h"
+#include "input/file_reading.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "arena.h"
+#include "input/arena.h"
 #include "temporary_folder.h"
 #include "testing.h"
 

@@ -1,5 +1,5 @@
 // Liquid's and MinIO's plans: constant counts, exact hits, bounded memory, good shuffling.
-#include "liquid_plan.h"
+#include "plans/liquid_plan.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,10 +7,10 @@
 #include <numeric>
 #include <set>
 
-#include "minio_plan.h"
-#include "mix_plan.h"
+#include "plans/minio_plan.h"
+#include "plans/mix_plan.h"
 #include "orders.h"
-#include "random.h"
+#include "plans/random.h"
 #include "testing.h"
 
 using namespace dali_l3::loader;

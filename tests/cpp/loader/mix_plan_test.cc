@@ -1,12 +1,12 @@
 // Division of formats among shards, and epochs that hold them in proportion.
-#include "mix_plan.h"
+#include "plans/mix_plan.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "orders.h"
-#include "random.h"
+#include "plans/random.h"
 #include "testing.h"
 
 using namespace dali_l3::loader;

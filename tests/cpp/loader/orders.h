@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sample_order.h"
+#include "plans/sample_order.h"
 
 namespace dali_l3::loader {
 

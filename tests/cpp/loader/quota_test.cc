@@ -1,5 +1,5 @@
 // Limits on an arena's memory.
-#include "quota.h"
+#include "input/quota.h"
 
 #include <atomic>
 #include <cstdint>

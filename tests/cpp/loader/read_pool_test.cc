@@ -1,5 +1,5 @@
 // The threads that read: results, failures, order, and their end.
-#include "read_pool.h"
+#include "input/read_pool.h"
 
 #include <atomic>
 #include <chrono>

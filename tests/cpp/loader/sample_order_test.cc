@@ -1,5 +1,5 @@
 // Batches cut from epochs, and the division into shards and segments.
-#include "sample_order.h"
+#include "plans/sample_order.h"
 
 #include <algorithm>
 #include <stdexcept>

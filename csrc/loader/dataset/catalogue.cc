@@ -1,0 +1,193 @@
+#include "dataset/catalogue.h"
+
+#include <algorithm>
+#include <cctype>
+#include <future>
+#include <stdexcept>
+#include <unordered_set>
+#include <utility>
+
+#include "dataset/companions.h"
+#include "dataset/counted.h"
+#include "dataset/discovery.h"
+#include "checks/file_check.h"
+#include "dataset/file_list.h"
+#include "input/file_reading.h"
+#include "input/open_file.h"
+#include "input/read_pool.h"
+
+namespace dali_l3::loader {
+namespace {
+
+// Bad files that an error shows, and that a warning shows each.
+constexpr size_t kShown = 20;
+
+// Entries that a thread looks at in one go.
+constexpr size_t kStretch = 256;
+
+void check_arguments(const CatalogueOptions &options) {
+  const auto require = [](bool condition, const char *message) {
+    if (!condition) throw std::runtime_error(message);
+  };
+  require(options.file_root || options.file_list || options.files, "One of the arguments file_root, file_list and files is needed");
+  require(!(options.file_list && options.files), "The arguments file_list and files exclude each other");
+  require(!options.labels || options.files, "The argument labels needs the argument files");
+  require(options.file_list || options.files || !options.file_root->empty(), "The argument file_root is empty");
+  require(!options.file_list || !options.file_list->empty(), "The argument file_list is empty");
+  require(!options.files || !options.files->empty(), "The argument files is an empty list");
+  require(!options.file_filters.empty(), "The argument file_filters is an empty list");
+  require(!options.dir_filters.empty(), "The argument dir_filters is an empty list");
+  if (options.labels && options.labels->size() != options.files->size())
+    throw std::runtime_error("The argument labels has " + counted(options.labels->size(), "label") + ", the argument files " +
+                             counted(options.files->size(), "file"));
+  if (options.file_root) require_local(*options.file_root);
+  if (options.file_list) require_local(*options.file_list);
+}
+
+std::string root_of(const CatalogueOptions &options) {
+  if (options.file_root) return *options.file_root;
+  const size_t slash = options.file_list ? options.file_list->rfind('/') : std::string::npos;
+  return slash == std::string::npos ? "" : options.file_list->substr(0, slash);
+}
+
+void add_entry(Catalogue &catalogue, std::string path, int label) {
+  require_local(path);
+  Entry &entry = catalogue.entries.emplace_back();
+  entry.file.path = std::move(path);
+  entry.label = label;
+}
+
+void list_files(const CatalogueOptions &options, Catalogue &catalogue) {
+  if (options.files) {
+    for (size_t i = 0; i < options.files->size(); i++)
+      add_entry(catalogue, (*options.files)[i], options.labels ? (*options.labels)[i] : static_cast<int>(i));
+  } else if (options.file_list) {
+    for (auto &[path, label] : read_file_list(*options.file_list)) add_entry(catalogue, std::move(path), label);
+  } else {
+    Discovery found = discover(catalogue.root, {options.file_filters, options.dir_filters, options.case_sensitive_filter});
+    for (DiscoveredFile &file : found.files) add_entry(catalogue, std::move(file.path), file.label);
+    catalogue.problems = std::move(found.problems);
+  }
+}
+
+void add_companions(const CatalogueOptions &options, Catalogue &catalogue) {
+  for (const std::string &text : options.companions) {
+    require_local(text);
+    const PathTemplate path(text);
+    for (Entry &entry : catalogue.entries) entry.companions.push_back({path.path_for(entry.file.path)});
+  }
+}
+
+std::string shown(const std::vector<std::string> &lines) {
+  std::string text;
+  for (size_t i = 0; i < std::min(lines.size(), kShown); i++) text += "\n  " + lines[i];
+  return lines.size() > kShown ? text + "\n  …" : text;
+}
+
+void check_strictly(const Catalogue &catalogue) {
+  std::vector<std::string> problems = catalogue.problems;
+  std::unordered_set<std::string> seen;
+  for (const Entry &entry : catalogue.entries)
+    if (!seen.insert(entry.file.path).second) problems.push_back(full_path(catalogue.root, entry.file.path) + " is listed twice");
+  if (!problems.empty()) throw std::runtime_error("The dataset has " + counted(problems.size(), "problem") + ":" + shown(problems));
+}
+
+// Finds out a file's size and, if it is to be sniffed, its format, which `format_of` tells by its first bytes. Throws what is wrong with it.
+FileFormat look_at_file(const std::string &path, bool sniffs, bool checks_header, FileFormat (*format_of)(std::span<const uint8_t>),
+                        File &file) {
+  const OpenFile open(path);
+  file.size = open.size();
+  check_size(path, file.size);
+  if (!sniffs) return FileFormat::unknown;
+  const auto read = [&](uint64_t offset, std::span<uint8_t> bytes) { return open.read_at(offset, bytes); };
+  uint8_t bytes[std::max(kSniffedBytes, kLfsBytes)];
+  const std::span<const uint8_t> head(bytes, read(0, bytes));
+  refuse_lfs_pointer(path, head);
+  const FileFormat format = format_of(head);
+  if (checks_header) check_header(path, format, file.size, read);
+  return format;
+}
+
+// What is wrong with an entry's files; empty if nothing is.
+std::string look_at(const CatalogueOptions &options, const std::string &root, Entry &entry) {
+  const bool checks = options.check_headers, sniffs = options.sniff || checks;
+  try {
+    if (sniffs || options.sizes) {
+      const std::string path = full_path(root, entry.file.path);
+      entry.format = look_at_file(path, sniffs, checks, sniff, entry.file);
+      if (sniffs && entry.format == FileFormat::unknown) fail_file(path, "of no known image format");
+    }
+    for (File &companion : entry.companions) look_at_file(full_path(root, companion.path), checks, checks, companion_format, companion);
+  } catch (const std::runtime_error &error) {
+    return error.what();
+  }
+  return "";
+}
+
+// What is wrong with each entry, found by many threads.
+std::vector<std::string> look_at_all(const CatalogueOptions &options, Catalogue &catalogue) {
+  std::vector<Entry> &entries = catalogue.entries;
+  std::vector<std::string> problems(entries.size());
+  ReadPool pool(options.threads);
+  std::vector<std::future<void>> stretches;
+  for (size_t first = 0; first < entries.size(); first += kStretch) {
+    stretches.push_back(pool.submit([&, first] {
+      for (size_t i = first; i < std::min(first + kStretch, entries.size()); i++) {
+        if (options.cancelled && *options.cancelled) return;
+        problems[i] = look_at(options, catalogue.root, entries[i]);
+      }
+    }));
+  }
+  for (auto &stretch : stretches) stretch.get();
+  if (options.cancelled && *options.cancelled) throw std::runtime_error("The listing of the dataset was interrupted");
+  return problems;
+}
+
+std::string nothing_found(const std::string &root) { return "No files found" + (root.empty() ? "" : " in " + root); }
+
+// Leaves out the entries that something is wrong with, or throws.
+void remove_bad(const CatalogueOptions &options, const std::vector<std::string> &problems, Catalogue &catalogue) {
+  std::vector<std::string> bad;
+  std::vector<Entry> good;
+  for (size_t i = 0; i < problems.size(); i++) {
+    if (problems[i].empty())
+      good.push_back(std::move(catalogue.entries[i]));
+    else
+      bad.push_back(problems[i]);
+  }
+  catalogue.entries = std::move(good);
+  if (bad.empty()) return;
+  const std::string text = std::to_string(bad.size()) + " of " + counted(problems.size(), "sample") +
+                           (bad.size() == 1 ? " has bad files:" : " have bad files:") + shown(bad);
+  if (options.on_error == OnError::raise) throw std::runtime_error(text);
+  if (catalogue.entries.empty()) throw std::runtime_error(nothing_found(catalogue.root) + " that can be used: " + text);
+  catalogue.problems.push_back(text + "\nThey are left out");
+}
+
+}  // namespace
+
+std::string full_path(const std::string &root, const std::string &path) {
+  return root.empty() || path.starts_with('/') ? path : root + (root.ends_with('/') ? "" : "/") + path;
+}
+
+void require_local(const std::string &path) {
+  const size_t end = path.find("://");  // of the scheme
+  const auto in_scheme = [](unsigned char c) { return std::isalnum(c) || c == '+' || c == '-' || c == '.'; };
+  if (end == std::string::npos || end == 0 || !std::all_of(path.begin(), path.begin() + end, in_scheme)) return;
+  throw std::runtime_error(path + " is a URI: only paths of files in local or mounted file systems can be read");
+}
+
+Catalogue list_dataset(const CatalogueOptions &options) {
+  check_arguments(options);
+  Catalogue catalogue;
+  catalogue.root = root_of(options);
+  list_files(options, catalogue);
+  if (options.strict) check_strictly(catalogue);
+  add_companions(options, catalogue);
+  if (options.sniff || options.sizes || options.check_headers || !options.companions.empty())
+    remove_bad(options, look_at_all(options, catalogue), catalogue);
+  if (catalogue.entries.empty()) throw std::runtime_error(nothing_found(catalogue.root));
+  return catalogue;
+}
+
+}  // namespace dali_l3::loader

@@ -1,0 +1,75 @@
+// The samples of a dataset: their files, labels and formats.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dataset/file_format.h"
+
+namespace dali_l3::loader {
+
+struct File {
+  std::string path;   ///< relative to the catalogue's root, or absolute
+  uint64_t size = 0;  ///< bytes; 0 if nobody asked
+};
+
+/** A sample. */
+struct Entry {
+  File file;
+  int label = 0;
+  FileFormat format = FileFormat::unknown;  ///< so also if nobody asked
+  std::vector<File> companions;
+};
+
+/** What to do about bad files: missing, empty, unreadable, of no known format, or found damaged by a Check. */
+enum class OnError { raise, skip, substitute };
+
+struct CatalogueOptions {
+  /** @name Where the files are, as arguments of fn.readers.file @{ */
+  std::optional<std::string> file_root = {}, file_list = {};
+  std::optional<std::vector<std::string>> files = {};
+  std::optional<std::vector<int>> labels = {};
+  std::vector<std::string> file_filters = {"*"}, dir_filters = {"*"};
+  bool case_sensitive_filter = false;
+  /** @} */
+
+  std::vector<std::string> companions = {};  ///< path templates, relative to the root; see companions.h
+  OnError on_error = OnError::raise;
+  bool strict = false;  ///< what users may not expect of the dataset, and what is listed twice, is an error
+
+  /** @name What to find out about every file; unless any is asked for, images are not looked at @{ */
+  bool sniff = false;  ///< the format; files of none are bad
+  bool sizes = false;
+  bool check_headers = false;  ///< whether the header is whole, companions' too; see file_check.h
+  /** @} */
+
+  int threads = 8;                                 ///< that look at files
+  const std::atomic<bool> *cancelled = nullptr;  ///< if given and set, the listing ends with an error soon
+};
+
+struct Catalogue {
+  std::string root;
+  std::vector<Entry> entries;
+  std::vector<std::string> problems;  ///< what users may not expect, a line each, and last all that was left out
+};
+
+/**
+ * Lists a dataset, with the entries and labels of fn.readers.file of DALI 2.4.0 in its order.
+ *
+ * With OnError::skip and OnError::substitute entries with bad files or missing companions are left out.
+ *
+ * @throws std::runtime_error if the options contradict each other, there are no files, a path is a URI, or files are bad, either any with
+ * OnError::raise or all: it names the first of them
+ */
+Catalogue list_dataset(const CatalogueOptions &options);
+
+/** `path` relative to `root`; absolute paths stay as they are. */
+std::string full_path(const std::string &root, const std::string &path);
+
+/** Throws std::runtime_error for a URI such as s3://bucket/a.png or file:///a.png, which fn.readers.file can read. */
+void require_local(const std::string &path);
+
+}  // namespace dali_l3::loader

@@ -1,0 +1,90 @@
+#include "dataset/discovery.h"
+
+#include <dirent.h>
+#include <fnmatch.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <stdexcept>
+#include <system_error>
+
+namespace dali_l3::loader {
+namespace {
+
+struct Item {
+  std::string name;
+  unsigned char type;  // DT_REG, DT_LNK, …
+};
+
+// What a folder holds, by name.
+std::vector<Item> list(const std::string &path) {
+  const auto fail = [&] { throw std::runtime_error(path + " cannot be listed: " + std::generic_category().message(errno)); };
+  const std::unique_ptr<DIR, decltype([](DIR *folder) { closedir(folder); })> folder(opendir(path.c_str()));
+  if (!folder) fail();
+  std::vector<Item> items;
+  for (;;) {
+    errno = 0;
+    const dirent *entry = readdir(folder.get());
+    if (!entry && errno) fail();
+    if (!entry) break;
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") items.push_back({name, entry->d_type});
+  }
+  std::sort(items.begin(), items.end(), [](const Item &a, const Item &b) { return a.name < b.name; });
+  return items;
+}
+
+bool matches(const std::string &name, const std::vector<std::string> &patterns, bool case_sensitive) {
+  const int flags = case_sensitive ? 0 : FNM_CASEFOLD;
+  const auto matched = [&](const std::string &pattern) { return fnmatch(pattern.c_str(), name.c_str(), flags) == 0; };
+  return std::any_of(patterns.begin(), patterns.end(), matched);
+}
+
+bool is_folder(const Item &item, const std::string &path) {
+  if (item.type != DT_LNK && item.type != DT_UNKNOWN) return item.type == DT_DIR;
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0)
+    throw std::runtime_error(path + (item.type == DT_LNK ? " is a link to nothing" : " cannot be looked at: ") +
+                             (item.type == DT_LNK ? "" : std::generic_category().message(errno)));
+  return S_ISDIR(status.st_mode);
+}
+
+// Whether something in a class folder is a file. A link to nothing counts as one, a link to a folder does not.
+bool is_file(const Item &item, const std::string &path, Discovery &found) {
+  if (item.type == DT_REG) return true;
+  if (item.type != DT_LNK && item.type != DT_UNKNOWN) return false;
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) {
+    found.problems.push_back(path + " is a link to nothing");
+    return true;
+  }
+  if (item.type == DT_LNK && S_ISDIR(status.st_mode)) found.problems.push_back(path + " is a link to a folder, and passed over");
+  return S_ISREG(status.st_mode);
+}
+
+}  // namespace
+
+Discovery discover(const std::string &root, const DiscoveryOptions &options) {
+  Discovery found;
+  int label = 0;
+  for (const Item &folder : list(root)) {
+    const std::string folder_path = root + "/" + folder.name;
+    if (!is_folder(folder, folder_path)) continue;
+    if (!matches(folder.name, options.dir_filters, options.case_sensitive_filter)) continue;
+    const size_t before = found.files.size();
+    for (const Item &item : list(folder_path)) {
+      if (!matches(item.name, options.file_filters, options.case_sensitive_filter)) continue;
+      if (is_file(item, folder_path + "/" + item.name, found)) found.files.push_back({folder.name + "/" + item.name, label});
+    }
+    if (found.files.size() == before)
+      found.problems.push_back(folder_path + " holds no matching files, but has the label " + std::to_string(label));
+    else if (folder.name[0] == '.')
+      found.problems.push_back(folder_path + " is hidden, but counts as a class folder with the label " + std::to_string(label));
+    label++;
+  }
+  return found;
+}
+
+}  // namespace dali_l3::loader

@@ -1,0 +1,59 @@
+#include "input/sample_reader.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include "dataset/companions.h"
+#include "dataset/file_format.h"
+
+namespace dali_l3::loader {
+namespace {
+
+// Bytes of memory that no sample uses any more and that stay resident for those to come. With less than some batches and the gaps between
+// files of different sizes, memory would be given back to the system and fetched anew for every batch.
+constexpr size_t kMaxIdle = size_t{256} << 20;
+
+std::span<const uint8_t> bytes_of(const FileBytes &file) { return {file.data.get(), file.size}; }
+
+}  // namespace
+
+SampleReader::SampleReader(const SampleReaderOptions &options, std::function<void(const std::string &)> warn)
+    : check_(options.check),
+      arena_(kMaxIdle),
+      cache_(arena_, options.cache_bytes),
+      staging_(arena_, Quota::kUnlimited),
+      files_(options.mode, std::move(warn)) {}
+
+std::shared_ptr<const Sample> SampleReader::read(const std::string &root, const Entry &entry, bool keep) {
+  const auto allocate = [&](size_t bytes) {
+    std::shared_ptr<uint8_t> block;
+    if (keep) block = cache_.allocate(bytes);
+    return block ? block : staging_.allocate(bytes);
+  };
+  const std::string path = full_path(root, entry.file.path);
+  auto sample = std::make_shared<Sample>();
+  sample->path = entry.file.path;
+  sample->label = entry.label;
+  sample->files.reserve(1 + entry.companions.size());
+
+  const auto image = bytes_of(sample->files.emplace_back(files_.read(path, allocate)));
+  refuse_lfs_pointer(path, image);
+  const FileFormat format = sniff(image);
+  if (entry.format != FileFormat::unknown && format != entry.format)
+    throw std::runtime_error(path + " is no longer " + (entry.format == FileFormat::l3 ? "an " : "a ") + format_name(entry.format) + " file");
+  check(path, format, image);
+  for (const File &file : entry.companions) {
+    const std::string companion_path = full_path(root, file.path);
+    const auto companion = bytes_of(sample->files.emplace_back(files_.read(companion_path, allocate)));
+    refuse_lfs_pointer(companion_path, companion);
+    check(companion_path, companion_format(companion), companion);
+  }
+  return sample;
+}
+
+void SampleReader::check(const std::string &path, FileFormat format, std::span<const uint8_t> file) const {
+  if (check_ == Check::headers) check_header(path, format, file.size(), read_at(file));
+  if (check_ == Check::content) check_content(path, format, file);
+}
+
+}  // namespace dali_l3::loader

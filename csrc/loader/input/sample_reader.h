@@ -1,0 +1,69 @@
+// Brings the files of a catalogue entry into memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "input/arena.h"
+#include "dataset/catalogue.h"
+#include "checks/file_check.h"
+#include "input/file_reading.h"
+#include "input/quota.h"
+
+namespace dali_l3::loader {
+
+/** An entry's files in memory. */
+struct Sample {
+  std::vector<FileBytes> files;  ///< the image, then its companions
+  std::string path;              ///< of the image, as the catalogue has it
+  int label = 0;
+
+  int64_t bytes() const {
+    int64_t sum = 0;
+    for (const FileBytes &file : files) sum += static_cast<int64_t>(file.size);
+    return sum;
+  }
+};
+
+struct SampleReaderOptions {
+  ReadMode mode = ReadMode::buffered;
+  uint64_t cache_bytes = 0;   ///< memory for what is kept
+  Check check = Check::none;  ///< of images, and of companions that are images
+};
+
+/** Reads samples, in any number of threads at once. */
+class SampleReader {
+ public:
+  /** `warn` is called with a line for the user, from any thread. */
+  SampleReader(const SampleReaderOptions &options, std::function<void(const std::string &)> warn);
+
+  /**
+   * Reads an entry's files: to the cache if they are to be kept and it has room, else to other memory.
+   *
+   * @throws std::runtime_error, naming the file, if one cannot be read, is no longer of the format that the catalogue found, is a pointer
+   * of Git LFS, or does not pass the check
+   */
+  std::shared_ptr<const Sample> read(const std::string &root, const Entry &entry, bool keep);
+
+  /** Memory for what is kept, within cache_bytes. */
+  const Quota &cache() const { return cache_; }
+  /** Memory for all else: what is on its way to the pipeline, in use there, or kept without room in the cache when it was read. */
+  const Quota &staging() const { return staging_; }
+  /** Memory of both, and what nobody uses of it. */
+  const Arena &arena() const { return arena_; }
+
+ private:
+  void check(const std::string &path, FileFormat format, std::span<const uint8_t> file) const;
+
+  const Check check_;
+  Arena arena_;
+  Quota cache_;
+  Quota staging_;
+  FileReader files_;
+};
+
+}  // namespace dali_l3::loader

@@ -1,0 +1,158 @@
+// Plans Liquid's epochs one after another, each from what the one before has kept.
+
+#include "plans/liquid_plan.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "plans/random.h"
+
+namespace dali_l3::loader {
+namespace {
+
+// Samples of one kind in the order of an epoch.
+struct Queue {
+  std::vector<uint32_t> entries;
+  size_t next = 0;
+};
+
+void deal(Queue &queue, int64_t count, bool hit, std::vector<PlannedSample> &samples) {
+  for (int64_t i = 0; i < count; i++) samples.push_back({.entry = queue.entries[queue.next++], .hit = hit});
+}
+
+}  // namespace
+
+LiquidPlan::LiquidPlan(const LiquidPlanOptions &options, std::vector<FormatGroup> groups, std::span<const uint64_t> bytes)
+    : options_(options), groups_(std::move(groups)), bytes_(bytes.begin(), bytes.end()), held_(groups_.size()), kept_(bytes.size()) {
+  for (const FormatGroup &group : groups_) size_ += static_cast<int64_t>(group.entries.size());
+  first_epochs_fit(find_ratio());  // for peak_bytes_
+  restart(ratio_);
+}
+
+double LiquidPlan::hit_ratio() const {
+  return static_cast<double>(std::accumulate(held_.begin(), held_.end(), int64_t{0})) / static_cast<double>(size_);
+}
+
+int64_t LiquidPlan::find_ratio() {
+  int64_t fits = 0, too_much = size_;
+  if (first_epochs_fit(size_)) return size_;
+  while (too_much - fits > 1) {
+    const int64_t middle = fits + (too_much - fits) / 2;
+    (first_epochs_fit(middle) ? fits : too_much) = middle;
+  }
+  return fits;
+}
+
+bool LiquidPlan::first_epochs_fit(int64_t ratio) {
+  restart(ratio);
+  peak_bytes_ = 0;
+  std::vector<PlannedSample> samples;
+  for (int epoch = 0; epoch < 3; epoch++) {
+    if (!plan_next(samples, false)) return false;
+  }
+  return true;
+}
+
+void LiquidPlan::restart(int64_t ratio) {
+  ratio_ = ratio;
+  for (size_t i = 0; i < groups_.size(); i++) held_[i] = static_cast<int64_t>(groups_[i].entries.size()) * ratio / size_;
+  next_epoch_ = 0;
+  kept_.assign(kept_.size(), false);
+  held_bytes_ = 0;
+}
+
+void LiquidPlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {
+  if (epoch < next_epoch_) restart(ratio_);
+  while (next_epoch_ <= epoch) plan_next(samples, true);
+}
+
+// Returns false, with the epoch half planned, where it passes the limit and may not be repaired.
+bool LiquidPlan::plan_next(std::vector<PlannedSample> &samples, bool may_repair) {
+  const int64_t epoch = next_epoch_++;
+  Random random{options_.seed, static_cast<uint64_t>(epoch), static_cast<uint64_t>(options_.shards.shard_id)};
+  std::vector<Queue> hits(groups_.size()), misses(groups_.size());
+  std::vector<HitMiss> totals;
+  for (size_t i = 0; i < groups_.size(); i++) {
+    for (const uint32_t entry : groups_[i].entries) (kept_[entry] ? hits : misses)[i].entries.push_back(entry);
+    shuffle(std::span(hits[i].entries), random);
+    if (!options_.sequential) shuffle(std::span(misses[i].entries), random);
+    totals.push_back({held_[i], static_cast<int64_t>(groups_[i].entries.size()) - held_[i]});
+  }
+  kept_.assign(kept_.size(), false);
+  const Segments segments = segments_of(options_.shards, size_, epoch);
+  Apportionment apportionment(totals, segments);
+
+  samples.clear();
+  for (int64_t i = 0; i < segments.count(); i++) {
+    const size_t begin = samples.size();
+    const std::vector<HitMiss> &counts = apportionment.next();
+    for (size_t format = 0; format < groups_.size(); format++) {
+      const size_t first = samples.size();
+      const int64_t kept = counts[format].hits, in_memory = epoch > 0 ? kept : 0;
+      deal(hits[format], in_memory, true, samples);
+      deal(misses[format], kept + counts[format].misses - in_memory, false, samples);
+      const std::span part = std::span(samples).subspan(first);
+      shuffle_front(part, kept, random);
+      for (PlannedSample &sample : part.first(kept)) sample.keep = true;
+    }
+
+    const std::span segment = std::span(samples).subspan(begin);
+    int64_t grown = growth(segment);
+    if (std::cmp_greater(held_bytes_ + grown, options_.cache_bytes)) {
+      if (!may_repair) return false;
+      keep_more_hits(segment, counts);
+      grown = growth(segment);
+    }
+    held_bytes_ += grown;
+    peak_bytes_ = std::max(peak_bytes_, held_bytes_);
+    for (const PlannedSample &sample : segment) {
+      if (sample.keep) kept_[sample.entry] = true;
+    }
+    shuffle(segment, random);
+  }
+  return true;
+}
+
+// By how many bytes what is held grows with the segment.
+int64_t LiquidPlan::growth(std::span<const PlannedSample> segment) const {
+  int64_t bytes = 0;
+  for (const PlannedSample &sample : segment) {
+    if (sample.keep != sample.hit) bytes += sample.keep ? size_of(sample) : -size_of(sample);
+  }
+  return bytes;
+}
+
+// Keeps hits instead of misses that are larger, those first whose difference is largest, until the segment fits.
+//
+// As many samples of a format are kept as are hit, so there is a hit to be evicted for every miss to be kept. Keeping all hits adds nothing,
+// and always fits. (The first epoch has no hits, and fits as it is.)
+void LiquidPlan::keep_more_hits(std::span<PlannedSample> segment, std::span<const HitMiss> counts) const {
+  struct Swap {
+    PlannedSample *miss, *hit;
+    int64_t saved;
+  };
+  std::vector<Swap> swaps;
+  std::vector<PlannedSample *> kept, evicted;
+  const auto smaller = [this](const PlannedSample *a, const PlannedSample *b) { return size_of(*a) < size_of(*b); };
+  for (size_t begin = 0; const auto [hits, misses] : counts) {
+    kept.clear();
+    evicted.clear();
+    for (PlannedSample &sample : segment.subspan(begin, hits + misses)) {
+      if (sample.keep != sample.hit) (sample.keep ? kept : evicted).push_back(&sample);
+    }
+    begin += hits + misses;
+    std::stable_sort(kept.rbegin(), kept.rend(), smaller);
+    std::stable_sort(evicted.begin(), evicted.end(), smaller);
+    for (size_t i = 0; i < kept.size(); i++) swaps.push_back({kept[i], evicted[i], size_of(*kept[i]) - size_of(*evicted[i])});
+  }
+  std::stable_sort(swaps.begin(), swaps.end(), [](const Swap &a, const Swap &b) { return a.saved > b.saved; });
+  int64_t excess = held_bytes_ + growth(segment) - static_cast<int64_t>(options_.cache_bytes);
+  for (const auto &[miss, hit, saved] : swaps) {
+    if (excess <= 0) break;
+    std::swap(miss->keep, hit->keep);
+    excess -= saved;
+  }
+}
+
+}  // namespace dali_l3::loader

@@ -1,0 +1,73 @@
+// Liquid's sampling: of every format, each batch takes a constant part from memory and leaves as many samples in memory for the next epoch.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plans/apportion.h"
+#include "plans/format_groups.h"
+#include "plans/sample_order.h"
+
+namespace dali_l3::loader {
+
+struct LiquidPlanOptions {
+  ShardOptions shards;
+  uint64_t cache_bytes = 0;  ///< limit of what is held
+  uint64_t seed = 0;
+  bool sequential = false;  ///< what is read from disk comes in catalogue order, not in one drawn anew for each epoch
+};
+
+/**
+ * Each epoch hits the samples that the one before has kept, and misses the others.
+ *
+ * Of a format with n samples, every epoch but the first hits floor(h n), with one hit ratio h for all formats. Every batch holds the floor
+ * or the ceiling of each format's share, of its hits and of its misses, and keeps as many samples of a format as it has hits of it (in the
+ * first epoch: as it would have), chosen at random among all samples of the format in the batch. The samples of a batch are shuffled.
+ *
+ * Held after a batch are the samples kept for the rest of its epoch and for the next one. The ratio h is the largest, found by bisection, with
+ * which they stay within the limit for three epochs. Where a later epoch would pass the limit, the batch keeps more of its hits and fewer of
+ * its misses, so the limit holds for ever.
+ */
+class LiquidPlan final : public EpochPlan {
+ public:
+  /**
+   * @param groups the shard's, at least one
+   * @param bytes of memory that each entry of the catalogue takes; together below 2^63
+   */
+  LiquidPlan(const LiquidPlanOptions &options, std::vector<FormatGroup> groups, std::span<const uint64_t> bytes);
+
+  int64_t epoch_size(int64_t) const override { return size_; }
+  void plan(int64_t epoch, std::vector<PlannedSample> &samples) override;
+
+  /** Below h by less than a sample of each format. */
+  double hit_ratio() const override;
+  /** Samples of each of the groups that every epoch keeps. */
+  const std::vector<int64_t> &held() const { return held_; }
+  /** At most cache_bytes; of the first three epochs at least. */
+  uint64_t peak_bytes() const override { return static_cast<uint64_t>(peak_bytes_); }
+
+ private:
+  int64_t find_ratio();
+  bool first_epochs_fit(int64_t ratio);
+  void restart(int64_t ratio);
+  bool plan_next(std::vector<PlannedSample> &samples, bool may_repair);
+  int64_t growth(std::span<const PlannedSample> segment) const;
+  int64_t size_of(const PlannedSample &sample) const { return static_cast<int64_t>(bytes_[sample.entry]); }
+  void keep_more_hits(std::span<PlannedSample> segment, std::span<const HitMiss> counts) const;
+
+  const LiquidPlanOptions options_;
+  const std::vector<FormatGroup> groups_;
+  const std::vector<uint64_t> bytes_;  // of every entry of the catalogue
+  int64_t size_ = 0;                   // samples of the shard
+  int64_t ratio_ = 0;                  // h in units of 1 / size_
+  std::vector<int64_t> held_;
+
+  // As of the end of the last epoch planned.
+  int64_t next_epoch_ = 0;
+  std::vector<bool> kept_;  // of every entry of the catalogue: to be hit in the next epoch
+  int64_t held_bytes_ = 0;
+  int64_t peak_bytes_ = 0;
+};
+
+}  // namespace dali_l3::loader

@@ -1,0 +1,64 @@
+// The order in which a reader delivers samples: epochs come from a plan, batches are cut from them here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "plans/shards.h"
+
+namespace dali_l3::loader {
+
+/** One place in a batch. */
+struct PlannedSample {
+  uint32_t entry = 0;    ///< index into the catalogue's entries
+  bool hit = false;      ///< held in memory since the epoch before; the one that kept it may stand earlier in the same batch
+  bool keep = false;     ///< to be held in memory until the next epoch has delivered it
+  bool padding = false;  ///< repeats the sample before it, which may be in the batch before; neither hit nor keep
+  uint32_t epoch = 0;    ///< 0-based; that of the padded sample for padding
+};
+
+/** What one reader delivers, epoch by epoch: a pure function of the plan's options and the epoch's number. */
+class EpochPlan {
+ public:
+  virtual ~EpochPlan() = default;
+
+  /** Samples of an epoch, at least 1, without padding. */
+  virtual int64_t epoch_size(int64_t epoch) const = 0;
+
+  /** Replaces `samples` by those of an epoch, all but `epoch` set. Cheapest for the epoch after the one planned last. */
+  virtual void plan(int64_t epoch, std::vector<PlannedSample> &samples) = 0;
+
+  /** The part of the samples that are hits from the second epoch on, from 0 (nothing fits) to 1 (everything does). */
+  virtual double hit_ratio() const { return 0; }
+  /** The most bytes that are held after any batch of the epochs planned so far. */
+  virtual uint64_t peak_bytes() const { return 0; }
+};
+
+/** The endless sequence of batches of one reader: a pure function of the options and the batch's number. */
+class SampleOrder {
+ public:
+  /** @param catalogue_size number of entries, of all shards; options and plan suit it */
+  SampleOrder(const ShardOptions &options, int64_t catalogue_size, std::unique_ptr<EpochPlan> plan);
+
+  /** Replaces `batch` by the next one, always of batch_size samples. */
+  void next_batch(std::vector<PlannedSample> &batch);
+
+  /** Makes batch number `batch` (0-based) the next one. Throws std::runtime_error where there can be no such batch. */
+  void seek(int64_t batch);
+
+  const EpochPlan &plan() const { return *plan_; }
+
+ private:
+  void begin_epoch(int64_t epoch);
+
+  const int64_t batch_size_;
+  const int64_t padded_batches_;  // of an epoch; 0 where epochs follow one another without padding
+  const std::unique_ptr<EpochPlan> plan_;
+  std::vector<PlannedSample> samples_;  // of the current epoch
+  int64_t epoch_ = -1;                  // -1: none is planned yet
+  int64_t epoch_end_ = 0;               // samples of the epoch with padding
+  int64_t position_ = 0;                // next one
+};
+
+}  // namespace dali_l3::loader
