@@ -4,7 +4,7 @@
 
 #include "checks/bmp_check.h"
 #include "checks/jpeg_check.h"
-#include "l3/git_lfs.h"
+#include "l3/format/git_lfs.h"
 #include "l3/l3.h"
 #include "input/open_file.h"
 #include "checks/png_check.h"

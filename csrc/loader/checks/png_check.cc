@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "l3/crc32.h"
+#include "l3/format/crc32.h"
 
 namespace dali_l3::loader {
 namespace {
