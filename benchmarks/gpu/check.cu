@@ -1,9 +1,8 @@
-#include "check.h"
-
 #include <algorithm>
 #include <memory>
 #include <random>
 
+#include "check.h"
 #include "device.h"
 #include "l3/l3_cuda.h"
 #include "published.h"
@@ -100,7 +99,8 @@ Bytes expected_bytes(const std::vector<Case> &cases, size_t size) {
 
 class Checker {
  public:
-  explicit Checker(const std::vector<Case> &cases, size_t size) : cases_(cases), expected_(expected_bytes(cases, size)), memory_(size) {
+  explicit Checker(const std::vector<Case> &cases, size_t size)
+      : cases_(cases), expected_(expected_bytes(cases, size)), memory_(size) {
     l3_error error{};
     l3_cuda_decoder *decoder = nullptr;
     check(l3_cuda_create(&decoder, &error), error);
@@ -116,7 +116,8 @@ class Checker {
     l3_error error{};
     check(decode(images, stream, &failed, &error), error);
     Bytes got(end - begin);
-    check(cudaMemcpyAsync(got.data(), memory_.data() + begin, got.size(), cudaMemcpyDeviceToHost, stream), "copying pixels");
+    check(cudaMemcpyAsync(got.data(), memory_.data() + begin, got.size(), cudaMemcpyDeviceToHost, stream),
+          "copying pixels");
     stream.wait();
     const auto wrong = std::mismatch(got.begin(), got.end(), expected_.begin() + ptrdiff_t(begin)).first;
     if (wrong != got.end()) throw std::runtime_error(describe(first, last, begin + size_t(wrong - got.begin())));
@@ -159,10 +160,11 @@ class Checker {
     const Case &one = after == cases_.begin() ? *after : *std::prev(after);
     const l3_info &info = one.stream.info;
     const auto number = [](size_t value) { return std::to_string(value); };
-    return "byte " + number(position - one.place) + " differs from the CPU's: profile " + number(info.profile) + ", " + number(info.bits) +
-           " bits, " + number(info.channels) + " channels, " + number(one.region.width) + " x " + number(one.region.height) + " at (" +
-           number(one.region.x) + ", " + number(one.region.y) + "), color " + number(one.output.color) + ", sample " +
-           number(one.output.sample) + ", rows of " + number(one.output.row_stride) + " bytes, in a batch of " + number(last - first);
+    return "byte " + number(position - one.place) + " differs from the CPU's: profile " + number(info.profile) + ", " +
+           number(info.bits) + " bits, " + number(info.channels) + " channels, " + number(one.region.width) + " x " +
+           number(one.region.height) + " at (" + number(one.region.x) + ", " + number(one.region.y) + "), color " +
+           number(one.output.color) + ", sample " + number(one.output.sample) + ", rows of " +
+           number(one.output.row_stride) + " bytes, in a batch of " + number(last - first);
   }
 
   struct Destroy {

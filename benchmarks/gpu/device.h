@@ -24,7 +24,9 @@ class DeviceBuffer {
   DeviceBuffer &operator=(DeviceBuffer &&) = delete;
 
   uint8_t *data() const { return static_cast<uint8_t *>(data_); }
-  void upload(const void *source, size_t size) { check(cudaMemcpy(data_, source, size, cudaMemcpyHostToDevice), "copying to the device"); }
+  void upload(const void *source, size_t size) {
+    check(cudaMemcpy(data_, source, size, cudaMemcpyHostToDevice), "copying to the device");
+  }
 
  private:
   void *data_ = nullptr;
@@ -69,8 +71,8 @@ inline double median(std::vector<double> values) {
   return *middle;
 }
 
-// The median of the times, by events, that the device takes for enqueue(round) for round = 0, 1, ..., after one round that does not count.
-// Repeats for at least `seconds` of the device's time and 5 rounds.
+// The median of the times, by events, that the device takes for enqueue(round) for round = 0, 1, ..., after one round
+// that does not count. Repeats for at least `seconds` of the device's time and 5 rounds.
 template <typename Enqueue>
 double median_seconds(const Stream &stream, double seconds, Enqueue enqueue) {
   Event start, end;

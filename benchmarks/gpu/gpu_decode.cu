@@ -2,9 +2,9 @@
 //
 //     gpu_decode device | copies | check IMAGES | decode IMAGES PROFILE | published IMAGES | nvcomp IMAGES
 //
-// each in a process of its own, for after some failures a process cannot use the device any more. IMAGES is a folder of files N.ppm. Prints
-// a JSON object a line: what was measured, seconds as "seconds", bytes a second as "..._per_s". Where pixels differ from the CPU's, it says
-// so and fails.
+// each in a process of its own, for after some failures a process cannot use the device any more. IMAGES is a folder of
+// files N.ppm. Prints a JSON object a line: what was measured, seconds as "seconds", bytes a second as "..._per_s".
+// Where pixels differ from the CPU's, it says so and fails.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -35,7 +35,7 @@ constexpr size_t kMaxBuffer = size_t{4} << 30;       // of a batch, a limit of t
 constexpr size_t kAlignment = 256;                   // of images in memory, as cudaMalloc gives
 constexpr uint32_t kBatchesUnderWay = 2;             // as many outputs take turns
 
-// ---- Time ----------------------------------------------------------------------------------------------------------------------
+// ---- Time -----------------------------------------------------------------------------------------------------------
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -52,7 +52,7 @@ std::string name_of(const std::string &folder) { return std::filesystem::path(fo
 
 size_t aligned(size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
 
-// ---- Checking ------------------------------------------------------------------------------------------------------------------
+// ---- Checking -------------------------------------------------------------------------------------------------------
 
 __global__ void count_differences(const uint8_t *a, const uint8_t *b, size_t size, unsigned long long *count) {
   const size_t stride = size_t{gridDim.x} * blockDim.x;
@@ -77,7 +77,7 @@ class Comparison {
   DeviceBuffer counter_{sizeof(unsigned long long)};
 };
 
-// ---- A batch -------------------------------------------------------------------------------------------------------------------
+// ---- A batch --------------------------------------------------------------------------------------------------------
 
 // Whole images, as arguments of the decoder.
 std::vector<l3_cuda_image> whole_images(const std::vector<l3_stream> &streams, uint8_t *out) {
@@ -106,7 +106,9 @@ class ResidentBatch {
     input_->upload(gathered.data(), gathered.size());
   }
 
-  void launch(cudaStream_t stream) const { check(l3::launch_batch(input_->data(), plan_.layout(), stream), "launching a kernel"); }
+  void launch(cudaStream_t stream) const {
+    check(l3::launch_batch(input_->data(), plan_.layout(), stream), "launching a kernel");
+  }
 
   size_t input_size() const { return plan_.layout().end; }
   uint8_t *output() const { return output_.data(); }
@@ -119,7 +121,7 @@ class ResidentBatch {
   std::unique_ptr<DeviceBuffer> input_;
 };
 
-// ---- The parts -----------------------------------------------------------------------------------------------------------------
+// ---- The parts ------------------------------------------------------------------------------------------------------
 
 void report_device() {
   cudaDeviceProp device{};
@@ -218,13 +220,17 @@ class DecodeBenchmark {
 
   void expect_original(uint32_t image, const void *pixels) {
     const size_t original = image % images_.size();
-    comparison_.expect_equal(static_cast<const uint8_t *>(pixels), originals_[original].data(), images_[original].pixels.size(), stream_);
+    comparison_.expect_equal(static_cast<const uint8_t *>(pixels), originals_[original].data(),
+                             images_[original].pixels.size(), stream_);
   }
 
   // Adds to a line what it is about.
-  Line &about(uint32_t batch, Line &&line) const { return line.add("size", size_).add("profile", profile_).add("batch", batch); }
+  Line &about(uint32_t batch, Line &&line) const {
+    return line.add("size", size_).add("profile", profile_).add("batch", batch);
+  }
 
-  // The kernels alone, the bytes being on the device. Enough batches take turns that caches hold nothing of the next one.
+  // The kernels alone, the bytes being on the device. Enough batches take turns that caches hold nothing of the next
+  // one.
   void measure_kernels(uint32_t batch) {
     const std::vector<Bytes> batch_files = copies(batch);
     const std::vector<l3_stream> streams = open_all(batch_files);
@@ -235,8 +241,10 @@ class DecodeBenchmark {
       footprint += output_size(batch) + batches.back()->input_size();
     } while (footprint < kBeyondCaches);
 
-    for (const auto &resident : batches) check(cudaMemsetAsync(resident->output(), 0xA5, output_size(batch), stream_), "cudaMemset");
-    const double time = median_seconds(stream_, kSeconds, [&](size_t round) { batches[round % batches.size()]->launch(stream_); });
+    for (const auto &resident : batches)
+      check(cudaMemsetAsync(resident->output(), 0xA5, output_size(batch), stream_), "cudaMemset");
+    const double time =
+        median_seconds(stream_, kSeconds, [&](size_t round) { batches[round % batches.size()]->launch(stream_); });
     const ResidentBatch &first = *batches[0];
     for (uint32_t i = 0; i < batch; i++) expect_original(i, first.output(i));
     about(batch, Line("kernel"))
@@ -318,12 +326,15 @@ void measure_published(const std::string &folder) {
   });
   Bytes decoded(prototypes[0].pixel_bytes());
   for (size_t i = 0; i < images.size(); i++) {
-    check(cudaMemcpyAsync(decoded.data(), outputs[i].data(), decoded.size(), cudaMemcpyDeviceToHost, stream), "copying pixels");
+    check(cudaMemcpyAsync(decoded.data(), outputs[i].data(), decoded.size(), cudaMemcpyDeviceToHost, stream),
+          "copying pixels");
     stream.wait();
-    if (decoded != decode_on_cpu(prototypes[i].file)) throw std::runtime_error("the published mapping differs from the CPU");
+    if (decoded != decode_on_cpu(prototypes[i].file))
+      throw std::runtime_error("the published mapping differs from the CPU");
   }
   decode_as_published(prototypes[0], decoded.data(), stream);
-  if (decoded != decode_on_cpu(prototypes[0].file)) throw std::runtime_error("the published procedure differs from the CPU");
+  if (decoded != decode_on_cpu(prototypes[0].file))
+    throw std::runtime_error("the published procedure differs from the CPU");
   size_t count = 0;
   const double start = now();
   while (count < 5 * images.size() || now() - start < kSeconds)
@@ -367,7 +378,8 @@ void run(const std::vector<std::string> &arguments) {
   else if (is("nvcomp", 2))
     report_nvcomp(arguments[1]);
   else
-    throw std::runtime_error("usage: gpu_decode device | copies | check IMAGES | decode IMAGES PROFILE | published IMAGES | nvcomp IMAGES");
+    throw std::runtime_error(
+        "usage: gpu_decode device | copies | check IMAGES | decode IMAGES PROFILE | published IMAGES | nvcomp IMAGES");
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
-#include "nvcomp_decoders.h"
-
 #include <nvcomp/ans.h>
 #include <nvcomp/bitcomp.h>
 #include <nvcomp/gdeflate.h>
 #include <nvcomp/lz4.h>
 #include <nvcomp/snappy.h>
 #include <nvcomp/zstd.h>
+
+#include "nvcomp_decoders.h"
 
 namespace benchmark {
 namespace {
@@ -25,11 +25,11 @@ struct Algorithm {
   DecompressOptions decompress_options;
   nvcompStatus_t (*compress_temp)(size_t, size_t, CompressOptions, size_t *, size_t, cudaStream_t);
   nvcompStatus_t (*max_output)(size_t, CompressOptions, size_t *);
-  nvcompStatus_t (*compress)(const void *const *, const size_t *, size_t, size_t, void *, size_t, void *const *, size_t *, CompressOptions,
-                             nvcompStatus_t *, cudaStream_t);
+  nvcompStatus_t (*compress)(const void *const *, const size_t *, size_t, size_t, void *, size_t, void *const *,
+                             size_t *, CompressOptions, nvcompStatus_t *, cudaStream_t);
   nvcompStatus_t (*decompress_temp)(size_t, size_t, DecompressOptions, size_t *, size_t, cudaStream_t);
-  nvcompStatus_t (*decompress)(const void *const *, const size_t *, const size_t *, size_t *, size_t, void *, size_t, void *const *,
-                               DecompressOptions, nvcompStatus_t *, cudaStream_t);
+  nvcompStatus_t (*decompress)(const void *const *, const size_t *, const size_t *, size_t *, size_t, void *, size_t,
+                               void *const *, DecompressOptions, nvcompStatus_t *, cudaStream_t);
 };
 
 // An array in device memory.
@@ -42,7 +42,8 @@ struct DeviceArray {
   Item *data() const { return reinterpret_cast<Item *>(buffer.data()); }
   std::vector<Item> download(size_t count) const {
     std::vector<Item> items(count);
-    benchmark::check(cudaMemcpy(items.data(), buffer.data(), count * sizeof(Item), cudaMemcpyDeviceToHost), "copying from the device");
+    benchmark::check(cudaMemcpy(items.data(), buffer.data(), count * sizeof(Item), cudaMemcpyDeviceToHost),
+                     "copying from the device");
     return items;
   }
   DeviceBuffer buffer;
@@ -56,8 +57,8 @@ std::vector<void *> addresses(uint8_t *first, size_t count, size_t stride) {
 }
 
 template <typename CompressOptions, typename DecompressOptions>
-NvcompFigures measure(const Algorithm<CompressOptions, DecompressOptions> &algorithm, const Bytes &data, const char *data_name,
-                      const Stream &stream, double seconds) {
+NvcompFigures measure(const Algorithm<CompressOptions, DecompressOptions> &algorithm, const Bytes &data,
+                      const char *data_name, const Stream &stream, double seconds) {
   const size_t chunks = (data.size() + kChunk - 1) / kChunk;
   std::vector<size_t> sizes(chunks, kChunk);
   sizes.back() = data.size() - (chunks - 1) * kChunk;
@@ -73,25 +74,30 @@ NvcompFigures measure(const Algorithm<CompressOptions, DecompressOptions> &algor
   const DeviceArray<void *> compressed_chunks(addresses(compressed.data(), chunks, largest));
   const DeviceArray<void *> decoded_chunks(addresses(decoded.data(), chunks, kChunk));
 
-  check(algorithm.compress_temp(chunks, kChunk, algorithm.compress_options, &temp_size, data.size(), stream), "asking for memory");
+  check(algorithm.compress_temp(chunks, kChunk, algorithm.compress_options, &temp_size, data.size(), stream),
+        "asking for memory");
   {
     const DeviceBuffer temp(std::max<size_t>(temp_size, 1));
     check(algorithm.compress(original_chunks.data(), original_sizes.data(), kChunk, chunks, temp.data(), temp_size,
-                             compressed_chunks.data(), compressed_sizes.data(), algorithm.compress_options, statuses.data(), stream),
+                             compressed_chunks.data(), compressed_sizes.data(), algorithm.compress_options,
+                             statuses.data(), stream),
           "compressing");
     stream.wait();
   }
   for (nvcompStatus_t status : statuses.download(chunks)) check(status, "compressing a chunk");
-  check(algorithm.decompress_temp(chunks, kChunk, algorithm.decompress_options, &temp_size, data.size(), stream), "asking for memory");
+  check(algorithm.decompress_temp(chunks, kChunk, algorithm.decompress_options, &temp_size, data.size(), stream),
+        "asking for memory");
   const DeviceBuffer temp(std::max<size_t>(temp_size, 1));
   const double time = median_seconds(stream, seconds, [&](size_t) {
-    check(algorithm.decompress(compressed_chunks.data(), compressed_sizes.data(), original_sizes.data(), decoded_sizes.data(), chunks,
-                               temp.data(), temp_size, decoded_chunks.data(), algorithm.decompress_options, statuses.data(), stream),
+    check(algorithm.decompress(compressed_chunks.data(), compressed_sizes.data(), original_sizes.data(),
+                               decoded_sizes.data(), chunks, temp.data(), temp_size, decoded_chunks.data(),
+                               algorithm.decompress_options, statuses.data(), stream),
           "decompressing");
   });
   for (nvcompStatus_t status : statuses.download(chunks)) check(status, "decompressing a chunk");
   Bytes got(data.size());
-  benchmark::check(cudaMemcpy(got.data(), decoded.data(), got.size(), cudaMemcpyDeviceToHost), "copying from the device");
+  benchmark::check(cudaMemcpy(got.data(), decoded.data(), got.size(), cudaMemcpyDeviceToHost),
+                   "copying from the device");
   if (got != data) throw std::runtime_error(std::string("nvCOMP ") + algorithm.name + " does not give the same bytes");
   double bytes_in = 0;
   for (size_t size : compressed_sizes.download(chunks)) bytes_in += double(size);
@@ -121,24 +127,30 @@ std::vector<NvcompFigures> measure_nvcomp(const std::vector<Image> &images, cons
     const auto add = [&](const auto &algorithm) {
       figures.push_back(measure(algorithm, data, differences ? "differences" : "pixels", stream, seconds));
     };
-    add(Algorithm{"LZ4", nvcompBatchedLZ4CompressDefaultOpts, nvcompBatchedLZ4DecompressDefaultOpts, nvcompBatchedLZ4CompressGetTempSize,
-                  nvcompBatchedLZ4CompressGetMaxOutputChunkSize, nvcompBatchedLZ4CompressAsync, nvcompBatchedLZ4DecompressGetTempSize,
+    add(Algorithm{"LZ4", nvcompBatchedLZ4CompressDefaultOpts, nvcompBatchedLZ4DecompressDefaultOpts,
+                  nvcompBatchedLZ4CompressGetTempSize, nvcompBatchedLZ4CompressGetMaxOutputChunkSize,
+                  nvcompBatchedLZ4CompressAsync, nvcompBatchedLZ4DecompressGetTempSize,
                   nvcompBatchedLZ4DecompressAsync});
     add(Algorithm{"Snappy", nvcompBatchedSnappyCompressDefaultOpts, nvcompBatchedSnappyDecompressDefaultOpts,
                   nvcompBatchedSnappyCompressGetTempSize, nvcompBatchedSnappyCompressGetMaxOutputChunkSize,
-                  nvcompBatchedSnappyCompressAsync, nvcompBatchedSnappyDecompressGetTempSize, nvcompBatchedSnappyDecompressAsync});
+                  nvcompBatchedSnappyCompressAsync, nvcompBatchedSnappyDecompressGetTempSize,
+                  nvcompBatchedSnappyDecompressAsync});
     add(Algorithm{"zstd", nvcompBatchedZstdCompressDefaultOpts, nvcompBatchedZstdDecompressDefaultOpts,
-                  nvcompBatchedZstdCompressGetTempSize, nvcompBatchedZstdCompressGetMaxOutputChunkSize, nvcompBatchedZstdCompressAsync,
-                  nvcompBatchedZstdDecompressGetTempSize, nvcompBatchedZstdDecompressAsync});
+                  nvcompBatchedZstdCompressGetTempSize, nvcompBatchedZstdCompressGetMaxOutputChunkSize,
+                  nvcompBatchedZstdCompressAsync, nvcompBatchedZstdDecompressGetTempSize,
+                  nvcompBatchedZstdDecompressAsync});
     add(Algorithm{"GDeflate", nvcompBatchedGdeflateCompressDefaultOpts, nvcompBatchedGdeflateDecompressDefaultOpts,
                   nvcompBatchedGdeflateCompressGetTempSize, nvcompBatchedGdeflateCompressGetMaxOutputChunkSize,
-                  nvcompBatchedGdeflateCompressAsync, nvcompBatchedGdeflateDecompressGetTempSize, nvcompBatchedGdeflateDecompressAsync});
-    add(Algorithm{"ANS", nvcompBatchedANSCompressDefaultOpts, nvcompBatchedANSDecompressDefaultOpts, nvcompBatchedANSCompressGetTempSize,
-                  nvcompBatchedANSCompressGetMaxOutputChunkSize, nvcompBatchedANSCompressAsync, nvcompBatchedANSDecompressGetTempSize,
+                  nvcompBatchedGdeflateCompressAsync, nvcompBatchedGdeflateDecompressGetTempSize,
+                  nvcompBatchedGdeflateDecompressAsync});
+    add(Algorithm{"ANS", nvcompBatchedANSCompressDefaultOpts, nvcompBatchedANSDecompressDefaultOpts,
+                  nvcompBatchedANSCompressGetTempSize, nvcompBatchedANSCompressGetMaxOutputChunkSize,
+                  nvcompBatchedANSCompressAsync, nvcompBatchedANSDecompressGetTempSize,
                   nvcompBatchedANSDecompressAsync});
     add(Algorithm{"Bitcomp", nvcompBatchedBitcompCompressDefaultOpts, nvcompBatchedBitcompDecompressDefaultOpts,
                   nvcompBatchedBitcompCompressGetTempSize, nvcompBatchedBitcompCompressGetMaxOutputChunkSize,
-                  nvcompBatchedBitcompCompressAsync, nvcompBatchedBitcompDecompressGetTempSize, nvcompBatchedBitcompDecompressAsync});
+                  nvcompBatchedBitcompCompressAsync, nvcompBatchedBitcompDecompressGetTempSize,
+                  nvcompBatchedBitcompDecompressAsync});
   }
   return figures;
 }

@@ -1,8 +1,7 @@
-#include "published.h"
-
 #include <algorithm>
 
 #include "paper.h"
+#include "published.h"
 
 namespace benchmark {
 namespace {
@@ -11,15 +10,17 @@ constexpr uint32_t kPatch = L3_TILE, kChannels = 3;
 constexpr size_t kSlack = 16;  // bytes that may be read past the payload's end
 
 __global__ void __launch_bounds__(kPatch)
-decode_patches(const uint32_t *offsets, const uint8_t *payload, uint32_t tiles_x, uint32_t tiles, uint8_t *out) {
+    decode_patches(const uint32_t *offsets, const uint8_t *payload, uint32_t tiles_x, uint32_t tiles, uint8_t *out) {
   __shared__ uint8_t above[kPatch];
   const uint32_t channel = blockIdx.x / tiles, tile = blockIdx.x % tiles, x = threadIdx.x;
   const uint8_t *row = payload + offsets[blockIdx.x];
   const size_t width = size_t{tiles_x} * kPatch;
   uint8_t *sample = out + (size_t{tile / tiles_x} * kPatch * width + tile % tiles_x * kPatch + x) * kChannels + channel;
   for (uint32_t y = 0; y < kPatch; y++) {
-    const uint32_t head = row[0] | uint32_t(row[1]) << 8, bits = head & 15, base = head >> 4 & 255, position = 12 + x * bits;
-    const uint32_t field = (row[position / 8] | uint32_t(row[position / 8 + 1]) << 8) >> position % 8 & ((1u << bits) - 1);
+    const uint32_t head = row[0] | uint32_t(row[1]) << 8, bits = head & 15, base = head >> 4 & 255,
+                   position = 12 + x * bits;
+    const uint32_t field =
+        (row[position / 8] | uint32_t(row[position / 8 + 1]) << 8) >> position % 8 & ((1u << bits) - 1);
     int32_t prediction = 0;
     if (y > 0) prediction = l3::paper_prediction(x > 0 ? above[x - 1] : 0, above[x], x + 1 < kPatch ? above[x + 1] : 0);
     const uint8_t value = uint8_t(field + base + uint32_t(prediction));
@@ -39,7 +40,8 @@ void put_bits(uint8_t *row, uint32_t *position, uint32_t count, uint32_t value) 
 
 void append_row(const uint8_t (&residuals)[kPatch], Bytes &payload) {
   // As signed numbers, which are small where the prediction is good.
-  const auto [low, high] = std::minmax_element(residuals, residuals + kPatch, [](uint8_t a, uint8_t b) { return int8_t(a) < int8_t(b); });
+  const auto [low, high] =
+      std::minmax_element(residuals, residuals + kPatch, [](uint8_t a, uint8_t b) { return int8_t(a) < int8_t(b); });
   const uint32_t base = *low, span = uint8_t(*high - *low);
   uint32_t bits = 0;
   while (span >> bits) bits++;
@@ -70,7 +72,8 @@ void append(Bytes &bytes, Number value) {
 
 }  // namespace
 
-PrototypeImage::PrototypeImage(const Image &image) : width(image.width / kPatch * kPatch), height(image.height / kPatch * kPatch) {
+PrototypeImage::PrototypeImage(const Image &image)
+    : width(image.width / kPatch * kPatch), height(image.height / kPatch * kPatch) {
   Bytes sizes;
   for (uint32_t channel = 0; channel < kChannels; channel++)
     for (uint32_t top = 0; top < height; top += kPatch)
@@ -88,7 +91,8 @@ PrototypeImage::PrototypeImage(const Image &image) : width(image.width / kPatch 
   payload.resize(payload.size() + kSlack);
 }
 
-void launch_published(const PrototypeImage &image, const uint32_t *offsets, const uint8_t *payload, uint8_t *out, cudaStream_t stream) {
+void launch_published(const PrototypeImage &image, const uint32_t *offsets, const uint8_t *payload, uint8_t *out,
+                      cudaStream_t stream) {
   const uint32_t patches = uint32_t(image.offsets.size());
   decode_patches<<<patches, kPatch, 0, stream>>>(offsets, payload, image.width / kPatch, patches / kChannels, out);
   check(cudaGetLastError(), "launching the published mapping");

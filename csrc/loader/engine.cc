@@ -15,7 +15,8 @@ namespace {
 // Entries that are tried in place of a bad one before giving up.
 constexpr int kMaxTries = 100;
 
-// A step that, taken again and again modulo `size`, visits every place once, each far from those before: bad files are often neighbours.
+// A step that, taken again and again modulo `size`, visits every place once, each far from those before: bad files are
+// often neighbours.
 size_t far_step(size_t size) {
   constexpr double kGoldenRatio = 0.618034;
   size_t step = std::max<size_t>(1, static_cast<size_t>(kGoldenRatio * static_cast<double>(size)));
@@ -39,7 +40,8 @@ Engine::Engine(Catalogue catalogue, std::unique_ptr<SampleOrder> order, const En
   entry.file.path = options.substitute;
   substitute_ = reader_.read("", entry, false);
   const FileBytes &bytes = substitute_->files.front();
-  if (sniff({bytes.data.get(), bytes.size}) == FileFormat::unknown) fail_file(options.substitute, "of no known image format");
+  if (sniff({bytes.data.get(), bytes.size}) == FileFormat::unknown)
+    fail_file(options.substitute, "of no known image format");
 }
 
 void Engine::set_order(std::unique_ptr<SampleOrder> order) {
@@ -69,7 +71,8 @@ Engine::Batch Engine::next_batch() {
   Batch batch;
   std::vector<BatchPart> parts;
   for (const Place &place : scheduled_.front()) {
-    if (parts.empty() || parts.back().epoch != place.plan.epoch) parts.push_back({.batch = position_, .epoch = place.plan.epoch});
+    if (parts.empty() || parts.back().epoch != place.plan.epoch)
+      parts.push_back({.batch = position_, .epoch = place.plan.epoch});
     if (!place.load->sample) finish(*place.load, parts.back());
     if (!place.plan.padding) count(place, parts.back());
     batch.push_back(place.load->sample);
@@ -111,7 +114,9 @@ Engine::Place Engine::schedule(const PlannedSample &planned) {
 std::shared_ptr<Engine::Load> Engine::start_reading(uint32_t entry, bool keep) {
   auto load = std::make_shared<Load>();
   load->entry = entry;
-  load->reading = pool_.submit([this, entry, keep] { return reader_.read(catalogue_.root, catalogue_.entries[entry], keep); }).share();
+  load->reading =
+      pool_.submit([this, entry, keep] { return reader_.read(catalogue_.root, catalogue_.entries[entry], keep); })
+          .share();
   return load;
 }
 

@@ -13,8 +13,8 @@
 
 #include "dataset/catalogue.h"
 #include "input/read_pool.h"
-#include "plans/sample_order.h"
 #include "input/sample_reader.h"
+#include "plans/sample_order.h"
 #include "statistics.h"
 
 namespace dali_l3::loader {
@@ -29,8 +29,8 @@ struct EngineOptions {
 
 /** Delivers the batches of a SampleOrder.
  *
- * Files that the plan keeps for the next epoch stay in memory until their turn comes again. One thread calls next_batch(), seek() and
- * set_order(); statistics() may be called from any.
+ * Files that the plan keeps for the next epoch stay in memory until their turn comes again. One thread calls
+ * next_batch(), seek() and set_order(); statistics() may be called from any.
  */
 class Engine {
  public:
@@ -44,7 +44,8 @@ class Engine {
 
   /** The next batch, when its files are in memory.
    *
-   * @throws std::runtime_error, unless bad files are replaced: what is wrong with a file, with its name; so does every later call
+   * @throws std::runtime_error, unless bad files are replaced: what is wrong with a file, with its name; so does every
+   * later call
    */
   Batch next_batch();
 
@@ -65,8 +66,9 @@ class Engine {
   // An entry that is in memory, or on its way there.
   struct Load {
     uint32_t entry;
-    std::shared_future<std::shared_ptr<const Sample>> reading;  // gives an error as often as it is asked; none once there is a sample
-    std::shared_ptr<const Sample> sample;                       // null until it is first needed
+    std::shared_future<std::shared_ptr<const Sample>>
+        reading;                           // gives an error as often as it is asked; none once there is a sample
+    std::shared_ptr<const Sample> sample;  // null until it is first needed
   };
   // A place in a batch.
   struct Place {
@@ -96,7 +98,7 @@ class Engine {
   std::deque<std::vector<Place>> scheduled_;
   std::shared_ptr<Load> last_scheduled_;                      // what padding repeats
   std::unordered_map<uint32_t, std::shared_ptr<Load>> held_;  // what the plan keeps in memory, by entry
-  std::vector<PlannedSample> plan_;                           // of one batch; a member, so that its memory is not allocated anew
+  std::vector<PlannedSample> plan_;  // of one batch; a member, so that its memory is not allocated anew
 
   // As of the batch delivered last.
   int64_t epoch_ = 0;

@@ -29,12 +29,12 @@ void write(std::ostream &out, const BatchPart &part) {
   for (size_t i = 0; i < kFormats; i++) {
     const auto [hits, misses] = part.formats[i];
     if (hits == 0 && misses == 0) continue;
-    out << separator << '"' << format_name(FileFormat(i)) << "\": {\"hits\": " << hits << ", \"misses\": " << misses << '}';
+    out << separator << '"' << format_name(FileFormat(i)) << "\": {\"hits\": " << hits << ", \"misses\": " << misses
+        << '}';
     separator = ", ";
   }
-  out << "}, \"bad_samples\": " << part.bad_samples
-      << ", \"current_bytes\": " << part.current_bytes << ", \"next_bytes\": " << part.next_bytes
-      << ", \"wait_seconds\": " << part.wait_seconds << '}';
+  out << "}, \"bad_samples\": " << part.bad_samples << ", \"current_bytes\": " << part.current_bytes
+      << ", \"next_bytes\": " << part.next_bytes << ", \"wait_seconds\": " << part.wait_seconds << '}';
 }
 
 template <typename Parts>
@@ -68,9 +68,11 @@ std::string to_json(const Statistics &statistics) {
   out << ", \"batches\": ";
   write_all(out, statistics.batches);
   out << ", \"hit_ratio\": " << statistics.hit_ratio << ", \"planned_bytes\": " << statistics.planned_bytes;
-  out << ", \"cache_bytes_used\": " << statistics.cache_bytes_used << ", \"cache_bytes_peak\": " << statistics.cache_bytes_peak
-      << ", \"other_bytes_used\": " << statistics.other_bytes_used << ", \"other_bytes_peak\": " << statistics.other_bytes_peak
-      << ", \"idle_bytes\": " << statistics.idle_bytes << '}';
+  out << ", \"cache_bytes_used\": " << statistics.cache_bytes_used
+      << ", \"cache_bytes_peak\": " << statistics.cache_bytes_peak
+      << ", \"other_bytes_used\": " << statistics.other_bytes_used
+      << ", \"other_bytes_peak\": " << statistics.other_bytes_peak << ", \"idle_bytes\": " << statistics.idle_bytes
+      << '}';
   return out.str();
 }
 

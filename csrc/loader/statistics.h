@@ -25,10 +25,10 @@ struct BatchPart {
   int64_t files_read = 0;  ///< from disk, companions and the files tried in place of bad ones included
   int64_t bytes_read = 0;
   std::array<FormatCounts, kFormats> formats{};  ///< by FileFormat
-  int64_t bad_samples = 0;                       ///< whose files could not be read; another was delivered in the place of each
-  int64_t current_bytes = 0;                     ///< in memory, for this epoch, after the last batch counted here
-  int64_t next_bytes = 0;                        ///< in memory, kept for the next epoch
-  double wait_seconds = 0;                       ///< of the consumer, for files that were not in memory yet
+  int64_t bad_samples = 0;    ///< whose files could not be read; another was delivered in the place of each
+  int64_t current_bytes = 0;  ///< in memory, for this epoch, after the last batch counted here
+  int64_t next_bytes = 0;     ///< in memory, kept for the next epoch
+  double wait_seconds = 0;    ///< of the consumer, for files that were not in memory yet
 };
 
 struct Statistics {

@@ -12,11 +12,13 @@ void Log::Error(const char *message) const noexcept {
   data.message = message;
   data.codec = kCodecName;
   data.codec_id = codec_id_;
-  framework_->log(framework_->instance, NVIMGCODEC_DEBUG_MESSAGE_SEVERITY_ERROR, NVIMGCODEC_DEBUG_MESSAGE_CATEGORY_GENERAL, &data);
+  framework_->log(framework_->instance, NVIMGCODEC_DEBUG_MESSAGE_SEVERITY_ERROR,
+                  NVIMGCODEC_DEBUG_MESSAGE_CATEGORY_GENERAL, &data);
 }
 
 StreamBytes::StreamBytes(nvimgcodecIoStreamDesc_t *stream, size_t at_most) : stream_(stream) {
-  if (stream_->size(stream_->instance, &size_) != NVIMGCODEC_STATUS_SUCCESS) throw std::runtime_error("the size of the stream is unknown");
+  if (stream_->size(stream_->instance, &size_) != NVIMGCODEC_STATUS_SUCCESS)
+    throw std::runtime_error("the size of the stream is unknown");
   size_ = std::min(size_, at_most);
   if (size_ == 0) return;
   if (stream_->map(stream_->instance, &mapped_, 0, size_) == NVIMGCODEC_STATUS_SUCCESS && mapped_) return;

@@ -24,7 +24,8 @@ class Log {
   const char *codec_id_;
 };
 
-// Runs `body`, which returns a status. Exceptions must not cross into the framework: they are logged, and `on_exception` is returned.
+// Runs `body`, which returns a status. Exceptions must not cross into the framework: they are logged, and
+// `on_exception` is returned.
 template <typename Status, typename Body>
 Status Guarded(const Log &log, Status on_exception, Body &&body) noexcept {
   try {
@@ -37,8 +38,8 @@ Status Guarded(const Log &log, Status on_exception, Body &&body) noexcept {
   return on_exception;
 }
 
-// The first bytes of a code stream or all of them: mapped where the stream can be mapped, else a copy. Throws std::runtime_error when the
-// stream cannot be read.
+// The first bytes of a code stream or all of them: mapped where the stream can be mapped, else a copy. Throws
+// std::runtime_error when the stream cannot be read.
 class StreamBytes {
  public:
   explicit StreamBytes(nvimgcodecIoStreamDesc_t *stream, size_t at_most = SIZE_MAX);
@@ -65,8 +66,8 @@ T Tagged(nvimgcodecStructureType_t type) {
   return structure;
 }
 
-// A part of the extension that the framework is told of by a descriptor. That points to the part, which stays where it is while it is
-// registered.
+// A part of the extension that the framework is told of by a descriptor. That points to the part, which stays where it
+// is while it is registered.
 template <typename Descriptor>
 class Part {
  public:
@@ -88,7 +89,8 @@ class Part {
 };
 
 // The getMetadata of decoders: metadata are not offered to the framework.
-inline nvimgcodecStatus_t NoMetadata(nvimgcodecDecoder_t /*decoder*/, const nvimgcodecCodeStreamDesc_t * /*code_stream*/,
+inline nvimgcodecStatus_t NoMetadata(nvimgcodecDecoder_t /*decoder*/,
+                                     const nvimgcodecCodeStreamDesc_t * /*code_stream*/,
                                      nvimgcodecMetadata_t ** /*metadata*/, int * /*metadata_count*/) noexcept {
   return NVIMGCODEC_STATUS_IMPLEMENTATION_UNSUPPORTED;
 }

@@ -16,7 +16,9 @@ bool ToColor(const nvimgcodecImageInfo_t &request, uint32_t channels, l3_color *
     case NVIMGCODEC_SAMPLEFORMAT_I_Y: *color = L3_COLOR_GRAY; return true;
     case NVIMGCODEC_SAMPLEFORMAT_I_YA:
     case NVIMGCODEC_SAMPLEFORMAT_I_RGBA:
-    case NVIMGCODEC_SAMPLEFORMAT_I_UNCHANGED: *color = L3_COLOR_NATIVE; return request.plane_info[0].num_channels == channels;
+    case NVIMGCODEC_SAMPLEFORMAT_I_UNCHANGED:
+      *color = L3_COLOR_NATIVE;
+      return request.plane_info[0].num_channels == channels;
     default: return false;
   }
 }
@@ -50,20 +52,23 @@ l3_rect Region(const nvimgcodecCodeStreamDesc_t *code_stream, const l3_info &inf
 
 }  // namespace
 
-nvimgcodecProcessingStatus_t CheckRequest(const nvimgcodecImageDesc_t *image, const nvimgcodecCodeStreamDesc_t *code_stream) {
+nvimgcodecProcessingStatus_t CheckRequest(const nvimgcodecImageDesc_t *image,
+                                          const nvimgcodecCodeStreamDesc_t *code_stream) {
   const auto file = ImageInfoOf(code_stream), request = ImageInfoOf(image);
   if (std::strcmp(file.codec_name, kCodecName) != 0) return NVIMGCODEC_PROCESSING_STATUS_CODEC_UNSUPPORTED;
   nvimgcodecProcessingStatus_t status = NVIMGCODEC_PROCESSING_STATUS_SUCCESS;
   l3_color color;
   l3_sample sample;
   if (request.num_planes != 1) status |= NVIMGCODEC_PROCESSING_STATUS_NUM_PLANES_UNSUPPORTED;
-  if (!ToColor(request, file.plane_info[0].num_channels, &color)) status |= NVIMGCODEC_PROCESSING_STATUS_SAMPLE_FORMAT_UNSUPPORTED;
-  if (!ToSample(request.plane_info[0].sample_type, &sample)) status |= NVIMGCODEC_PROCESSING_STATUS_SAMPLE_TYPE_UNSUPPORTED;
+  if (!ToColor(request, file.plane_info[0].num_channels, &color))
+    status |= NVIMGCODEC_PROCESSING_STATUS_SAMPLE_FORMAT_UNSUPPORTED;
+  if (!ToSample(request.plane_info[0].sample_type, &sample))
+    status |= NVIMGCODEC_PROCESSING_STATUS_SAMPLE_TYPE_UNSUPPORTED;
   return status;
 }
 
-DecodeRequest ParseRequest(const nvimgcodecImageInfo_t &image, const nvimgcodecCodeStreamDesc_t *code_stream, const StreamBytes &bytes,
-                           nvimgcodecImageBufferKind_t kind) {
+DecodeRequest ParseRequest(const nvimgcodecImageInfo_t &image, const nvimgcodecCodeStreamDesc_t *code_stream,
+                           const StreamBytes &bytes, nvimgcodecImageBufferKind_t kind) {
   DecodeRequest request = {};
   l3_error error;
   if (l3_open(bytes.data(), bytes.size(), &request.stream, &error) != L3_OK) throw std::runtime_error(error.message);

@@ -9,8 +9,8 @@ namespace {
 
 constexpr char kId[] = "l3_decoder";
 
-// The framework does not say how large the batch is that an image belongs to, none of which is read before all of it is decoded. Batches of
-// four and more are the rule.
+// The framework does not say how large the batch is that an image belongs to, none of which is read before all of it is
+// decoded. Batches of four and more are the rule.
 constexpr size_t kBypassCacheSize = L3_BYPASS_CACHE_SIZE / 4;
 
 Decoder *ToDecoder(nvimgcodecDecoder_t handle) { return reinterpret_cast<Decoder *>(handle); }
@@ -21,12 +21,14 @@ void DecodeTo(const nvimgcodecImageInfo_t &image, const nvimgcodecCodeStreamDesc
   DecodeRequest request = ParseRequest(image, code_stream, bytes, NVIMGCODEC_IMAGE_BUFFER_KIND_STRIDED_HOST);
   request.output.bypass_cache = request.output.row_stride * request.region.height >= kBypassCacheSize;
   l3_error error;
-  if (l3_decode(&request.stream, &request.region, &request.output, L3_VERIFY, &error) != L3_OK) throw std::runtime_error(error.message);
+  if (l3_decode(&request.stream, &request.region, &request.output, L3_VERIFY, &error) != L3_OK)
+    throw std::runtime_error(error.message);
 }
 
 }  // namespace
 
-Decoder::Decoder(const nvimgcodecFrameworkDesc_t *framework) : Part(framework, NVIMGCODEC_STRUCTURE_TYPE_DECODER_DESC, kId) {
+Decoder::Decoder(const nvimgcodecFrameworkDesc_t *framework)
+    : Part(framework, NVIMGCODEC_STRUCTURE_TYPE_DECODER_DESC, kId) {
   descriptor_.instance = this;
   descriptor_.backend_kind = NVIMGCODEC_BACKEND_KIND_CPU_ONLY;
   descriptor_.create = Create;
@@ -37,7 +39,8 @@ Decoder::Decoder(const nvimgcodecFrameworkDesc_t *framework) : Part(framework, N
 }
 
 // A decoder has no state: the handle is the one object that is registered.
-nvimgcodecStatus_t Decoder::Create(void *instance, nvimgcodecDecoder_t *decoder, const nvimgcodecExecutionParams_t * /*exec_params*/,
+nvimgcodecStatus_t Decoder::Create(void *instance, nvimgcodecDecoder_t *decoder,
+                                   const nvimgcodecExecutionParams_t * /*exec_params*/,
                                    const char * /*options*/) noexcept {
   *decoder = static_cast<nvimgcodecDecoder_t>(instance);
   return NVIMGCODEC_STATUS_SUCCESS;
@@ -46,21 +49,23 @@ nvimgcodecStatus_t Decoder::Create(void *instance, nvimgcodecDecoder_t *decoder,
 nvimgcodecStatus_t Decoder::Destroy(nvimgcodecDecoder_t /*decoder*/) noexcept { return NVIMGCODEC_STATUS_SUCCESS; }
 
 nvimgcodecProcessingStatus_t Decoder::CanDecode(nvimgcodecDecoder_t decoder, const nvimgcodecImageDesc_t *image,
-                                                const nvimgcodecCodeStreamDesc_t *code_stream, const nvimgcodecDecodeParams_t * /*params*/,
+                                                const nvimgcodecCodeStreamDesc_t *code_stream,
+                                                const nvimgcodecDecodeParams_t * /*params*/,
                                                 int /*thread_idx*/) noexcept {
   const nvimgcodecProcessingStatus_t failed = NVIMGCODEC_PROCESSING_STATUS_FAIL;
   return Guarded(ToDecoder(decoder)->log_, failed, [&] { return CheckRequest(image, code_stream); });
 }
 
 nvimgcodecStatus_t Decoder::Decode(nvimgcodecDecoder_t decoder, const nvimgcodecImageDesc_t *image,
-                                   const nvimgcodecCodeStreamDesc_t *code_stream, const nvimgcodecDecodeParams_t * /*params*/,
-                                   int /*thread_idx*/) noexcept {
+                                   const nvimgcodecCodeStreamDesc_t *code_stream,
+                                   const nvimgcodecDecodeParams_t * /*params*/, int /*thread_idx*/) noexcept {
   const auto status = Guarded(ToDecoder(decoder)->log_, NVIMGCODEC_STATUS_EXTENSION_BAD_CODE_STREAM, [&] {
     DecodeTo(ImageInfoOf(image), code_stream);
     return NVIMGCODEC_STATUS_SUCCESS;
   });
-  image->imageReady(image->instance, status == NVIMGCODEC_STATUS_SUCCESS ? NVIMGCODEC_PROCESSING_STATUS_SUCCESS
-                                                                         : NVIMGCODEC_PROCESSING_STATUS_IMAGE_CORRUPTED);
+  image->imageReady(image->instance, status == NVIMGCODEC_STATUS_SUCCESS
+                                         ? NVIMGCODEC_PROCESSING_STATUS_SUCCESS
+                                         : NVIMGCODEC_PROCESSING_STATUS_IMAGE_CORRUPTED);
   return status;
 }
 

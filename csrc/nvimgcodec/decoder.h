@@ -10,15 +10,15 @@ class Decoder : public Part<nvimgcodecDecoderDesc_t> {
   explicit Decoder(const nvimgcodecFrameworkDesc_t *framework);
 
  private:
-  static nvimgcodecStatus_t Create(void *instance, nvimgcodecDecoder_t *decoder, const nvimgcodecExecutionParams_t *exec_params,
-                                   const char *options) noexcept;
+  static nvimgcodecStatus_t Create(void *instance, nvimgcodecDecoder_t *decoder,
+                                   const nvimgcodecExecutionParams_t *exec_params, const char *options) noexcept;
   static nvimgcodecStatus_t Destroy(nvimgcodecDecoder_t decoder) noexcept;
   static nvimgcodecProcessingStatus_t CanDecode(nvimgcodecDecoder_t decoder, const nvimgcodecImageDesc_t *image,
-                                                const nvimgcodecCodeStreamDesc_t *code_stream, const nvimgcodecDecodeParams_t *params,
-                                                int thread_idx) noexcept;
+                                                const nvimgcodecCodeStreamDesc_t *code_stream,
+                                                const nvimgcodecDecodeParams_t *params, int thread_idx) noexcept;
   static nvimgcodecStatus_t Decode(nvimgcodecDecoder_t decoder, const nvimgcodecImageDesc_t *image,
-                                   const nvimgcodecCodeStreamDesc_t *code_stream, const nvimgcodecDecodeParams_t *params,
-                                   int thread_idx) noexcept;
+                                   const nvimgcodecCodeStreamDesc_t *code_stream,
+                                   const nvimgcodecDecodeParams_t *params, int thread_idx) noexcept;
 };
 
 }  // namespace dali_l3

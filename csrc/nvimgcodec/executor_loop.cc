@@ -45,7 +45,9 @@ void ParallelFor(void *context, size_t count, void (*body)(void *argument, size_
   const size_t helpers = std::min(threads, count - 1);
   for (size_t i = 0; i < helpers; i++) {
     auto reference = std::make_unique<std::shared_ptr<Loop>>(loop);
-    if (executor->schedule(executor->instance, device_id, static_cast<int>(i), reference.get(), Help) != NVIMGCODEC_STATUS_SUCCESS) break;
+    if (executor->schedule(executor->instance, device_id, static_cast<int>(i), reference.get(), Help) !=
+        NVIMGCODEC_STATUS_SUCCESS)
+      break;
     reference.release();  // Help's now
   }
   if (helpers > 0) executor->run(executor->instance, device_id);

@@ -27,7 +27,9 @@ class Extension {
     if (auto status = framework_->registerParser(framework_->instance, parser_.descriptor(), priority)) return status;
     if (auto status = framework_->registerDecoder(framework_->instance, decoder_.descriptor(), priority)) return status;
 #ifdef DALI_L3_CUDA
-    if (auto status = framework_->registerDecoder(framework_->instance, gpu_decoder_.descriptor(), NVIMGCODEC_PRIORITY_HIGH)) return status;
+    if (auto status =
+            framework_->registerDecoder(framework_->instance, gpu_decoder_.descriptor(), NVIMGCODEC_PRIORITY_HIGH))
+      return status;
 #endif
     return framework_->registerEncoder(framework_->instance, encoder_.descriptor(), priority);
   }
@@ -61,7 +63,8 @@ nvimgcodecStatus_t Destroy(nvimgcodecExtension_t handle) noexcept {
   });
 }
 
-nvimgcodecStatus_t Create(void * /*instance*/, nvimgcodecExtension_t *handle, const nvimgcodecFrameworkDesc_t *framework) noexcept {
+nvimgcodecStatus_t Create(void * /*instance*/, nvimgcodecExtension_t *handle,
+                          const nvimgcodecFrameworkDesc_t *framework) noexcept {
   return Guarded(Log(framework, kId), NVIMGCODEC_STATUS_EXTENSION_INTERNAL_ERROR, [&] {
     auto extension = std::make_unique<Extension>(framework);
     const auto status = extension->Register();

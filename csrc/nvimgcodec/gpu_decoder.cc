@@ -26,8 +26,9 @@ Function *DriverFunction(const char *name) {
   return driver ? reinterpret_cast<Function *>(dlsym(driver, name)) : nullptr;
 }
 
-// Makes a device the current one of this thread while it lives. Afterwards the thread has the context that it had before, or none: going
-// back by cudaSetDevice would make a context on device 0, and take memory there, for every thread that had none.
+// Makes a device the current one of this thread while it lives. Afterwards the thread has the context that it had
+// before, or none: going back by cudaSetDevice would make a context on device 0, and take memory there, for every
+// thread that had none.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int device_id) {
@@ -55,7 +56,8 @@ class Instance {
     if (device_id_ == NVIMGCODEC_DEVICE_CURRENT) cudaGetDevice(&device_id_);
     CurrentDevice current(device_id_);
     l3_error error;
-    if (l3_cuda_create(&decoder_, &error) != L3_OK) log_.Error((std::string("decoding on the CPU: ") + error.message).c_str());
+    if (l3_cuda_create(&decoder_, &error) != L3_OK)
+      log_.Error((std::string("decoding on the CPU: ") + error.message).c_str());
   }
 
   ~Instance() {
@@ -70,8 +72,10 @@ class Instance {
   const Log &log() const { return log_; }
   bool HasDevice() const { return decoder_ != nullptr; }
 
-  // Decodes a batch and reports on each of its images. Threads of the executor help if it is `parallel`. Returns whether all succeeded.
-  bool Decode(const nvimgcodecImageDesc_t **images, const nvimgcodecCodeStreamDesc_t **code_streams, int count, bool parallel) {
+  // Decodes a batch and reports on each of its images. Threads of the executor help if it is `parallel`. Returns
+  // whether all succeeded.
+  bool Decode(const nvimgcodecImageDesc_t **images, const nvimgcodecCodeStreamDesc_t **code_streams, int count,
+              bool parallel) {
     std::lock_guard lock(mutex_);
     Batch batch;
     bool all = true;
@@ -137,7 +141,9 @@ class Instance {
     return l3_cuda_decode(decoder_, &batch.requests[first], count, &options, batch.stream, &failed, error) == L3_OK;
   }
 
-  void Succeed(const nvimgcodecImageDesc_t *image) { image->imageReady(image->instance, NVIMGCODEC_PROCESSING_STATUS_SUCCESS); }
+  void Succeed(const nvimgcodecImageDesc_t *image) {
+    image->imageReady(image->instance, NVIMGCODEC_PROCESSING_STATUS_SUCCESS);
+  }
 
   void Fail(const nvimgcodecImageDesc_t *image, const char *reason) {
     log_.Error(reason);
@@ -159,28 +165,30 @@ nvimgcodecStatus_t Destroy(nvimgcodecDecoder_t decoder) noexcept {
 }
 
 nvimgcodecProcessingStatus_t CanDecode(nvimgcodecDecoder_t decoder, const nvimgcodecImageDesc_t *image,
-                                       const nvimgcodecCodeStreamDesc_t *code_stream, const nvimgcodecDecodeParams_t * /*params*/,
-                                       int /*thread_idx*/) noexcept {
+                                       const nvimgcodecCodeStreamDesc_t *code_stream,
+                                       const nvimgcodecDecodeParams_t * /*params*/, int /*thread_idx*/) noexcept {
   if (!ToInstance(decoder)->HasDevice()) return NVIMGCODEC_PROCESSING_STATUS_BACKEND_UNSUPPORTED;
   const nvimgcodecProcessingStatus_t failed = NVIMGCODEC_PROCESSING_STATUS_FAIL;
   return Guarded(ToInstance(decoder)->log(), failed, [&] { return CheckRequest(image, code_stream); });
 }
 
 // Called for the images of a batch that failed, by threads of the executor: these cannot help one another.
-nvimgcodecStatus_t Decode(nvimgcodecDecoder_t decoder, const nvimgcodecImageDesc_t *image, const nvimgcodecCodeStreamDesc_t *code_stream,
-                          const nvimgcodecDecodeParams_t * /*params*/, int /*thread_idx*/) noexcept {
+nvimgcodecStatus_t Decode(nvimgcodecDecoder_t decoder, const nvimgcodecImageDesc_t *image,
+                          const nvimgcodecCodeStreamDesc_t *code_stream, const nvimgcodecDecodeParams_t * /*params*/,
+                          int /*thread_idx*/) noexcept {
   const auto status = Guarded(ToInstance(decoder)->log(), NVIMGCODEC_STATUS_EXTENSION_EXECUTION_FAILED, [&] {
     const bool decoded = ToInstance(decoder)->Decode(&image, &code_stream, 1, false);
     return decoded ? NVIMGCODEC_STATUS_SUCCESS : NVIMGCODEC_STATUS_EXTENSION_BAD_CODE_STREAM;
   });
-  if (status == NVIMGCODEC_STATUS_EXTENSION_EXECUTION_FAILED) image->imageReady(image->instance, NVIMGCODEC_PROCESSING_STATUS_FAIL);
+  if (status == NVIMGCODEC_STATUS_EXTENSION_EXECUTION_FAILED)
+    image->imageReady(image->instance, NVIMGCODEC_PROCESSING_STATUS_FAIL);
   return status;
 }
 
 // The status is that of the call; each image has its own.
 nvimgcodecStatus_t DecodeBatch(nvimgcodecDecoder_t decoder, const nvimgcodecImageDesc_t **images,
-                               const nvimgcodecCodeStreamDesc_t **code_streams, int batch_size, const nvimgcodecDecodeParams_t * /*params*/,
-                               int /*thread_idx*/) noexcept {
+                               const nvimgcodecCodeStreamDesc_t **code_streams, int batch_size,
+                               const nvimgcodecDecodeParams_t * /*params*/, int /*thread_idx*/) noexcept {
   const auto status = Guarded(ToInstance(decoder)->log(), NVIMGCODEC_STATUS_EXTENSION_EXECUTION_FAILED, [&] {
     ToInstance(decoder)->Decode(images, code_streams, batch_size, true);
     return NVIMGCODEC_STATUS_SUCCESS;
@@ -193,7 +201,8 @@ nvimgcodecStatus_t DecodeBatch(nvimgcodecDecoder_t decoder, const nvimgcodecImag
 
 }  // namespace
 
-GpuDecoder::GpuDecoder(const nvimgcodecFrameworkDesc_t *framework) : Part(framework, NVIMGCODEC_STRUCTURE_TYPE_DECODER_DESC, kId) {
+GpuDecoder::GpuDecoder(const nvimgcodecFrameworkDesc_t *framework)
+    : Part(framework, NVIMGCODEC_STRUCTURE_TYPE_DECODER_DESC, kId) {
   descriptor_.instance = this;
   descriptor_.backend_kind = NVIMGCODEC_BACKEND_KIND_GPU_ONLY;
   descriptor_.create = Create;
@@ -205,7 +214,8 @@ GpuDecoder::GpuDecoder(const nvimgcodecFrameworkDesc_t *framework) : Part(framew
 }
 
 // Never fails for want of a device: the framework would not go on to the decoder for the CPU.
-nvimgcodecStatus_t GpuDecoder::Create(void *instance, nvimgcodecDecoder_t *decoder, const nvimgcodecExecutionParams_t *exec_params,
+nvimgcodecStatus_t GpuDecoder::Create(void *instance, nvimgcodecDecoder_t *decoder,
+                                      const nvimgcodecExecutionParams_t *exec_params,
                                       const char * /*options*/) noexcept {
   const Log &log = static_cast<GpuDecoder *>(instance)->log_;
   return Guarded(log, NVIMGCODEC_STATUS_EXTENSION_INTERNAL_ERROR, [&] {

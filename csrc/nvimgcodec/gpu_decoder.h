@@ -10,8 +10,8 @@ class GpuDecoder : public Part<nvimgcodecDecoderDesc_t> {
   explicit GpuDecoder(const nvimgcodecFrameworkDesc_t *framework);
 
  private:
-  static nvimgcodecStatus_t Create(void *instance, nvimgcodecDecoder_t *decoder, const nvimgcodecExecutionParams_t *exec_params,
-                                   const char *options) noexcept;
+  static nvimgcodecStatus_t Create(void *instance, nvimgcodecDecoder_t *decoder,
+                                   const nvimgcodecExecutionParams_t *exec_params, const char *options) noexcept;
 };
 
 }  // namespace dali_l3

@@ -1,8 +1,8 @@
 // The parser reads the header alone.
 //
-// It accepts whatever starts like an L3 file. A status is all that a parser can report, and DALI passes it on without the file's name,
-// whereas a failure of the decoder is reported with it. So a file whose header is broken is described as one pixel, and the decoder
-// refuses it.
+// It accepts whatever starts like an L3 file. A status is all that a parser can report, and DALI passes it on without
+// the file's name, whereas a failure of the decoder is reported with it. So a file whose header is broken is described
+// as one pixel, and the decoder refuses it.
 
 #include "parser.h"
 
@@ -38,7 +38,8 @@ nvimgcodecSampleFormat_t SampleFormat(uint32_t channels) {
 
 }  // namespace
 
-Parser::Parser(const nvimgcodecFrameworkDesc_t *framework) : Part(framework, NVIMGCODEC_STRUCTURE_TYPE_PARSER_DESC, kId) {
+Parser::Parser(const nvimgcodecFrameworkDesc_t *framework)
+    : Part(framework, NVIMGCODEC_STRUCTURE_TYPE_PARSER_DESC, kId) {
   descriptor_.instance = this;
   descriptor_.canParse = CanParse;
   descriptor_.create = Create;

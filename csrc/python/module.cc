@@ -1,4 +1,5 @@
-// The Python module dali_l3._core: arrays and bytes-likes to and from the codec core. dali_l3/codec.py is its public face.
+// The Python module dali_l3._core: arrays and bytes-likes to and from the codec core. dali_l3/codec.py is its public
+// face.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -71,8 +72,8 @@ Shape array_shape(const l3_info &info, uint32_t height, uint32_t width) {
   return shape;
 }
 
-// Bytes from one row to the next when the array's samples are aligned and contiguous within a row and its rows do not overlap; otherwise
-// nothing. Strides along axes of length one mean nothing and are not looked at.
+// Bytes from one row to the next when the array's samples are aligned and contiguous within a row and its rows do not
+// overlap; otherwise nothing. Strides along axes of length one mean nothing and are not looked at.
 std::optional<size_t> row_stride(const py::array &array) {
   py::ssize_t row_size = array.itemsize();
   for (py::ssize_t axis = array.ndim() - 1; axis > 0; --axis) {
@@ -80,7 +81,8 @@ std::optional<size_t> row_stride(const py::array &array) {
     row_size *= array.shape(axis);
   }
   const py::ssize_t stride = array.shape(0) == 1 ? row_size : array.strides(0);
-  const bool aligned = reinterpret_cast<uintptr_t>(array.data()) % array.itemsize() == 0 && stride % array.itemsize() == 0;
+  const bool aligned =
+      reinterpret_cast<uintptr_t>(array.data()) % array.itemsize() == 0 && stride % array.itemsize() == 0;
   if (stride < row_size || !aligned) return std::nullopt;
   return static_cast<size_t>(stride);
 }
@@ -92,25 +94,30 @@ std::string tuple_text(const Sequence &values) {
 
 void check_output(const py::array &out, const py::dtype &dtype, const Shape &shape) {
   if (!out.dtype().equal(dtype)) {
-    throw py::type_error("out has dtype " + std::string(py::str(out.dtype())) + ", but the image has " + std::string(py::str(dtype)));
+    throw py::type_error("out has dtype " + std::string(py::str(out.dtype())) + ", but the image has " +
+                         std::string(py::str(dtype)));
   }
   const Shape out_shape(out.shape(), out.shape() + out.ndim());
-  if (out_shape != shape) throw py::value_error("out has shape " + tuple_text(out_shape) + ", but " + tuple_text(shape) + " is decoded");
+  if (out_shape != shape)
+    throw py::value_error("out has shape " + tuple_text(out_shape) + ", but " + tuple_text(shape) + " is decoded");
   if (!out.writeable()) throw py::value_error("out is read-only");
   if (!row_stride(out)) throw py::value_error("out must be aligned and contiguous within a row");
 }
 
 l3_rect checked_rect(const Roi &roi, const l3_info &info) {
   std::array<int64_t, 4> numbers;
-  for (size_t i = 0; i < roi.size(); ++i) numbers[i] = PyNumber_AsSsize_t(roi[i].ptr(), nullptr);  // clipped where it does not fit
+  for (size_t i = 0; i < roi.size(); ++i)
+    numbers[i] = PyNumber_AsSsize_t(roi[i].ptr(), nullptr);  // clipped where it does not fit
   const auto [top, left, height, width] = numbers;
-  const bool inside = top >= 0 && left >= 0 && height >= 1 && width >= 1 && height <= info.height && width <= info.width &&
-                      top <= info.height - height && left <= info.width - width;
+  const bool inside = top >= 0 && left >= 0 && height >= 1 && width >= 1 && height <= info.height &&
+                      width <= info.width && top <= info.height - height && left <= info.width - width;
   if (!inside) {
-    throw Failure(L3_ERROR_ARGUMENT, "roi (top, left, height, width) = " + tuple_text(roi) + " is not inside the image, whose height is " +
-                                         std::to_string(info.height) + " and width " + std::to_string(info.width));
+    throw Failure(L3_ERROR_ARGUMENT, "roi (top, left, height, width) = " + tuple_text(roi) +
+                                         " is not inside the image, whose height is " + std::to_string(info.height) +
+                                         " and width " + std::to_string(info.width));
   }
-  return {static_cast<uint32_t>(left), static_cast<uint32_t>(top), static_cast<uint32_t>(width), static_cast<uint32_t>(height)};
+  return {static_cast<uint32_t>(left), static_cast<uint32_t>(top), static_cast<uint32_t>(width),
+          static_cast<uint32_t>(height)};
 }
 
 const char *profile_name(l3_profile profile) { return kProfiles[profile]; }
@@ -118,7 +125,8 @@ const char *profile_name(l3_profile profile) { return kProfiles[profile]; }
 l3_profile profile_of(const std::string &name) {
   const auto found = std::find(kProfiles.begin(), kProfiles.end(), name);
   if (found == kProfiles.end()) {
-    const std::string problem = name == "dense" ? "profile 'dense' is reserved for a later version" : "unknown profile '" + name + "'";
+    const std::string problem =
+        name == "dense" ? "profile 'dense' is reserved for a later version" : "unknown profile '" + name + "'";
     throw Failure(L3_ERROR_ARGUMENT, problem + ": expected 'fast', 'raw' or 'paper'");
   }
   return static_cast<l3_profile>(found - kProfiles.begin());
@@ -134,11 +142,12 @@ py::dict peek(const py::object &data) {
   py::object version = py::none();
   if (!info.prototype) version = py::str(std::to_string(info.version_major) + "." + std::to_string(info.version_minor));
   using namespace py::literals;
-  return py::dict("width"_a = info.width, "height"_a = info.height, "channels"_a = info.channels, "dtype"_a = sample_dtype(info.bits),
-                  "shape"_a = py::tuple(py::cast(array_shape(info, info.height, info.width))), "profile"_a = profile_name(info.profile),
-                  "version"_a = version, "tiles"_a = info.tiles_x * info.tiles_y, "has_checksums"_a = info.has_checksums != 0,
-                  "prototype"_a = info.prototype != 0, "metadata_size"_a = info.metadata_size, "payload_size"_a = info.payload_size,
-                  "file_size"_a = info.file_size);
+  return py::dict(
+      "width"_a = info.width, "height"_a = info.height, "channels"_a = info.channels,
+      "dtype"_a = sample_dtype(info.bits), "shape"_a = py::tuple(py::cast(array_shape(info, info.height, info.width))),
+      "profile"_a = profile_name(info.profile), "version"_a = version, "tiles"_a = info.tiles_x * info.tiles_y,
+      "has_checksums"_a = info.has_checksums != 0, "prototype"_a = info.prototype != 0,
+      "metadata_size"_a = info.metadata_size, "payload_size"_a = info.payload_size, "file_size"_a = info.file_size);
 }
 
 py::dict metadata(const py::object &data) {
@@ -165,7 +174,8 @@ py::array new_image(const py::dtype &dtype, const Shape &shape) {
   return py::array(dtype, shape, start + (-reinterpret_cast<uintptr_t>(start)) % line, memory);
 }
 
-py::array decode(const py::object &data, const std::optional<py::array> &out, const std::optional<Roi> &roi, std::optional<bool> verify) {
+py::array decode(const py::object &data, const std::optional<py::array> &out, const std::optional<Roi> &roi,
+                 std::optional<bool> verify) {
   const BytesView bytes(data);
   const l3_stream stream = open(bytes);
   const l3_info &info = stream.info;
@@ -192,8 +202,8 @@ py::array decode(const py::object &data, const std::optional<py::array> &out, co
 }
 
 // `array` is (height, width) or (height, width, channels), uint8 or uint16 in native byte order; codec.py sees to that.
-py::bytes encode(py::array array, const std::string &profile, uint32_t effort, const std::vector<std::pair<py::bytes, py::bytes>> &metadata,
-                 bool checksums) {
+py::bytes encode(py::array array, const std::string &profile, uint32_t effort,
+                 const std::vector<std::pair<py::bytes, py::bytes>> &metadata, bool checksums) {
   std::vector<l3_metadata> entries;
   for (const auto &[key, value] : metadata) {
     const std::string_view key_bytes = key, value_bytes = value;
@@ -209,9 +219,10 @@ py::bytes encode(py::array array, const std::string &profile, uint32_t effort, c
   // The core judges extents, but has 32 bits for each.
   const auto extent = [&](py::ssize_t axis) {
     if (array.shape(axis) > UINT32_MAX) {
-      throw Failure(L3_ERROR_LIMIT, "an image of shape " + tuple_text(Shape(array.shape(), array.shape() + array.ndim())) +
-                                        ": width and height must be 1 to " + std::to_string(L3_MAX_DIMENSION) + ", with 1 to " +
-                                        std::to_string(L3_MAX_CHANNELS) + " channels");
+      throw Failure(L3_ERROR_LIMIT, "an image of shape " +
+                                        tuple_text(Shape(array.shape(), array.shape() + array.ndim())) +
+                                        ": width and height must be 1 to " + std::to_string(L3_MAX_DIMENSION) +
+                                        ", with 1 to " + std::to_string(L3_MAX_CHANNELS) + " channels");
     }
     return static_cast<uint32_t>(array.shape(axis));
   };
@@ -251,7 +262,8 @@ py::bytes encode(py::array array, const std::string &profile, uint32_t effort, c
 
 void set_backend(const std::string &name) {
   const l3_status status = l3_set_backend(name.c_str());
-  if (status == L3_ERROR_ARGUMENT) throw Failure(status, "unknown back end '" + name + "': expected 'avx512', 'avx2' or 'portable'");
+  if (status == L3_ERROR_ARGUMENT)
+    throw Failure(status, "unknown back end '" + name + "': expected 'avx512', 'avx2' or 'portable'");
   if (status != L3_OK) throw Failure(status, "this CPU cannot run the back end '" + name + "'");
 }
 
@@ -270,7 +282,8 @@ void translate(std::exception_ptr pointer) {
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The L3 codec core. Use it through dali_l3, which checks and completes the arguments.";
   py::register_local_exception_translator(translate);
-  module.def("encode", &encode, py::arg("array"), py::arg("profile"), py::arg("effort"), py::arg("metadata"), py::arg("checksums"));
+  module.def("encode", &encode, py::arg("array"), py::arg("profile"), py::arg("effort"), py::arg("metadata"),
+             py::arg("checksums"));
   module.def("decode", &decode, py::arg("data"), py::arg("out"), py::arg("roi"), py::arg("verify"));
   module.def("peek", &peek, py::arg("data"));
   module.def("metadata", &metadata, py::arg("data"));

@@ -12,7 +12,8 @@ const std::vector<const Kernels *> &runnable_backends() {
       if (const Kernels *kernels = find_kernels(name, &known))
         runnable.push_back(kernels);
       else
-        std::printf("back end %s is not tested: %s\n", name, known ? "this CPU cannot run it" : "it is not built for this processor");
+        std::printf("back end %s is not tested: %s\n", name,
+                    known ? "this CPU cannot run it" : "it is not built for this processor");
     }
     return runnable;
   }();

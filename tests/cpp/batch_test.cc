@@ -1,5 +1,5 @@
-// How the host lays out and gathers a batch for the GPU, against a second computation from the files, tile by tile; and that it refuses
-// broken tiles as l3_decode does.
+// How the host lays out and gathers a batch for the GPU, against a second computation from the files, tile by tile; and
+// that it refuses broken tiles as l3_decode does.
 #include "cuda/batch.h"
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 #include <memory>
 #include <thread>
 
-#include "format/bytes.h"
-#include "output/convert.h"
-#include "format/fast_payload.h"
-#include "fast_streams.h"
-#include "format/geometry.h"
-#include "images.h"
 #include "cpu/kernels.h"
+#include "fast_streams.h"
+#include "format/bytes.h"
+#include "format/fast_payload.h"
+#include "format/geometry.h"
 #include "format/label_map.h"
+#include "images.h"
+#include "output/convert.h"
 #include "testing.h"
 
 using namespace l3;
@@ -163,7 +163,8 @@ std::map<TileKind, uint32_t> check_batch(Batch &batch, const std::vector<l3_cuda
 
   uint32_t position = layout.streams;  // streams follow each other without gaps
   for (size_t i = 0; i < expected.size(); i++) {
-    const testing::Context context("tile %zu: (%u, %u) of image %u", i, expected[i].x, expected[i].y, expected[i].image);
+    const testing::Context context("tile %zu: (%u, %u) of image %u", i, expected[i].x, expected[i].y,
+                                   expected[i].image);
     const BatchTile tile = batch.at<BatchTile>(layout.tiles, i);
     CHECK_EQUAL(tile.image, expected[i].image);
     CHECK_EQUAL(tile.x, expected[i].x);
@@ -197,7 +198,8 @@ const std::vector<Bytes> &files() {
     for (uint32_t i = 0; i < 96; i++) {
       const uint32_t channels = 1 + i % 4, bits = i / 4 % 2 ? 16 : 8;
       const l3_profile profile = i % 3 == 0 ? L3_PROFILE_FAST : l3_profile(i / 3 % 3);
-      const Image image = make_image(random, random.between(1, 400), random.between(1, 200), channels, bits, kKinds[i % std::size(kKinds)]);
+      const Image image = make_image(random, random.between(1, 400), random.between(1, 200), channels, bits,
+                                     kKinds[i % std::size(kKinds)]);
       files.push_back(encode(image, encode_options(profile, 2, i % 5 != 0)));
     }
     files.push_back(read_file(L3_TEST_DATA "/golden/prototype.l3"));
@@ -218,7 +220,8 @@ std::vector<l3_cuda_image> random_images(Random &random) {
   return images;
 }
 
-// Decodes and gathers a region of a file that may be broken: both accept it, or both refuse it with the same words, which it returns.
+// Decodes and gathers a region of a file that may be broken: both accept it, or both refuse it with the same words,
+// which it returns.
 std::string verdict_of_both(const Bytes &file, const l3_rect *region, bool verify) {
   std::vector<l3_cuda_image> images{whole(file)};
   if (region) images[0].region = *region;
@@ -239,7 +242,8 @@ Bytes with_damaged_payload(Random &random, const Bytes &file) {
   Bytes damaged = file;
   const uint32_t start = uint32_t(stream.payload - file.data());
   for (uint32_t changes = random.between(1, 4); changes; changes--) {
-    uint8_t &byte = damaged[start + random.below(random.below(2) ? stream.info.payload_size : std::min(64u, stream.info.payload_size))];
+    uint8_t &byte = damaged[start + random.below(random.below(2) ? stream.info.payload_size
+                                                                 : std::min(64u, stream.info.payload_size))];
     byte = random.below(2) ? uint8_t(random()) : uint8_t(byte ^ 1u << random.below(8));
   }
   return damaged;
@@ -280,7 +284,8 @@ TEST(images_from_several_threads) {
     std::vector<std::thread> threads;
     for (size_t t = 0; t < kThreads; t++)
       threads.emplace_back([&, t] {
-        for (size_t i = t; i < images.size(); i += kThreads) statuses[i] = batch.plan.gather(i, true, batch.buffer(), nullptr);
+        for (size_t i = t; i < images.size(); i += kThreads)
+          statuses[i] = batch.plan.gather(i, true, batch.buffer(), nullptr);
       });
     for (std::thread &thread : threads) thread.join();
     for (const l3_status status : statuses) CHECK_EQUAL(status, L3_OK);
@@ -296,7 +301,8 @@ TEST(checksums_are_verified_on_request) {
     if (!image.stream.checksums) continue;
     const uint32_t tile = random.below(tile_count(image.stream.info));
     Bytes flipped = file;
-    const uint32_t start = load<uint32_t>(image.stream.offsets + 4 * tile), end = load<uint32_t>(image.stream.offsets + 4 * tile + 4);
+    const uint32_t start = load<uint32_t>(image.stream.offsets + 4 * tile),
+                   end = load<uint32_t>(image.stream.offsets + 4 * tile + 4);
     const uint32_t bit = 8 * uint32_t(image.stream.payload - file.data() + start) + random.below(8 * (end - start));
     flipped[bit / 8] = uint8_t(flipped[bit / 8] ^ 1u << bit % 8);
     const std::vector<l3_cuda_image> images{whole(flipped)};
@@ -305,8 +311,9 @@ TEST(checksums_are_verified_on_request) {
     l3_error error{};
     CHECK_EQUAL(batch.plan.gather(0, true, batch.buffer(), &error), L3_ERROR_CHECKSUM);
     const uint32_t columns = image.stream.info.tiles_x;
-    CHECK_EQUAL(std::string(error.message), "tile " + std::to_string(tile) + " (row " + std::to_string(tile / columns) + ", column " +
-                                                std::to_string(tile % columns) + "): the checksum does not match");
+    CHECK_EQUAL(std::string(error.message), "tile " + std::to_string(tile) + " (row " + std::to_string(tile / columns) +
+                                                ", column " + std::to_string(tile % columns) +
+                                                "): the checksum does not match");
   }
 }
 
@@ -321,9 +328,9 @@ TEST(damaged_tiles_are_refused_as_l3_decode_does) {
       const std::string verdict = verdict_of_both(damaged, i % 4 ? nullptr : &region, i % 8 == 1);
       problems[verdict.substr(verdict.find(": ") + 1)]++;  // without the tile
     }
-  for (const char *problem :
-       {"", " a body that is not consumed exactly", " a row wider than the samples", " label values that do not ascend",
-        " a label map that marks a pixel outside the tile", " a label beyond the table", " the checksum does not match"})
+  for (const char *problem : {"", " a body that is not consumed exactly", " a row wider than the samples",
+                              " label values that do not ascend", " a label map that marks a pixel outside the tile",
+                              " a label beyond the table", " the checksum does not match"})
     CHECK(problems[problem] > 5);
 }
 
@@ -345,7 +352,8 @@ TEST(broken_tiles_outside_the_region_do_not_matter) {
   Random random(6);
   Bytes file = encode(make_image(random, 192, 128, 3, 8, Kind::kSlope), encode_options(L3_PROFILE_FAST));
   const l3_stream stream = whole(file).stream;
-  for (const uint32_t tile : {1u, 3u, 5u}) file[size_t(stream.payload - file.data()) + load<uint32_t>(stream.offsets + 4 * tile)] = 99;
+  for (const uint32_t tile : {1u, 3u, 5u})
+    file[size_t(stream.payload - file.data()) + load<uint32_t>(stream.offsets + 4 * tile)] = 99;
   for (uint32_t tile = 0; tile < 6; tile++) {
     std::vector<l3_cuda_image> images{whole(file)};
     images[0].region = tile_rect(stream.info, tile);
@@ -373,19 +381,24 @@ TEST(arguments) {
   using Image = l3_cuda_image;
   CHECK_EQUAL(plan_second([](Image &) {}), L3_OK);
   const l3_rect outside[] = {{0, 0, 0, 5}, {0, 0, 101, 1}, {100, 0, 1, 1}, {0xFFFFFFFF, 0, 2, 1}};
-  for (const l3_rect &region : outside) CHECK_EQUAL(plan_second([&](Image &image) { image.region = region; }), L3_ERROR_ARGUMENT);
+  for (const l3_rect &region : outside)
+    CHECK_EQUAL(plan_second([&](Image &image) { image.region = region; }), L3_ERROR_ARGUMENT);
   CHECK_EQUAL(plan_second([](Image &image) { image.output.data = nullptr; }), L3_ERROR_ARGUMENT);
   CHECK_EQUAL(plan_second([](Image &image) { image.output.row_stride = 299; }), L3_ERROR_ARGUMENT);
   CHECK_EQUAL(plan_second([](Image &image) { image.output.row_stride = size_t{1} << 30; }), L3_OK);
   CHECK_EQUAL(plan_second([](Image &image) { image.output.row_stride = (size_t{1} << 30) + 1; }), L3_ERROR_ARGUMENT);
   CHECK_EQUAL(plan_second([](Image &image) { image.output.color = l3_color(7); }), L3_ERROR_ARGUMENT);
   // Native samples of 8 bits may stand anywhere, others not.
-  CHECK_EQUAL(plan_second([](Image &image) { image.output.data = device_memory + 1, image.output.row_stride = 301; }), L3_OK);
+  CHECK_EQUAL(plan_second([](Image &image) { image.output.data = device_memory + 1, image.output.row_stride = 301; }),
+              L3_OK);
   for (const uint32_t by : {0u, 2u})
     for (const uint32_t stride_by : {0u, 2u}) {
       std::string message;
       const l3_status status = plan_second(
-          [&](Image &image) { image.output = {device_memory + by, 1200 + stride_by, L3_COLOR_NATIVE, L3_SAMPLE_F32, 0}; }, &message);
+          [&](Image &image) {
+            image.output = {device_memory + by, 1200 + stride_by, L3_COLOR_NATIVE, L3_SAMPLE_F32, 0};
+          },
+          &message);
       CHECK_EQUAL(status, by || stride_by ? L3_ERROR_ARGUMENT : L3_OK);
       CHECK_EQUAL(message.find("not aligned to its samples of 4 bytes") != std::string::npos, status != L3_OK);
     }
@@ -464,8 +477,8 @@ TEST(payload_sizes) {
     choice.index_bits = random.below(max_index_bits(choice.bits) + 1);
     choice.has_bitmap = random.below(2);
     choice.shape = {random.below(2) ? 64 : random.between(1, 64), random.between(1, 64)};
-    const testing::Context context("%u bits, %u index bits, bitmap %d, %u x %u", choice.bits, choice.index_bits, choice.has_bitmap,
-                                   choice.shape.width, choice.shape.height);
+    const testing::Context context("%u bits, %u index bits, bitmap %d, %u x %u", choice.bits, choice.index_bits,
+                                   choice.has_bitmap, choice.shape.width, choice.shape.height);
     Bytes stream = random_stream(random, choice);
     if (random.below(2)) stream = with_random_body(random, choice, stream);
     FastTile tile;
@@ -473,8 +486,9 @@ TEST(payload_sizes) {
     const FastChannel &channel = tile.channels[0];
     stream.resize(stream.size() + kMaxOverread);
     const Bytes readable(stream.begin(), stream.end() - ptrdiff_t(kMaxOverread - 8));
-    const uint32_t end = choice.bits == 8 ? kPortableKernels.decode_channel_8(stream.data(), channel, choice.shape, plane_8.get())
-                                          : kPortableKernels.decode_channel_16(stream.data(), channel, choice.shape, plane_16.get());
+    const uint32_t end = choice.bits == 8
+                             ? kPortableKernels.decode_channel_8(stream.data(), channel, choice.shape, plane_8.get())
+                             : kPortableKernels.decode_channel_16(stream.data(), channel, choice.shape, plane_16.get());
     CHECK_EQUAL(fast_payload_size(readable.data(), channel, choice.bits, choice.shape), end - channel.payload);
     CHECK_EQUAL(fast_payload_size_portable(readable.data(), channel, choice.bits, choice.shape), end - channel.payload);
   }

@@ -1,4 +1,5 @@
-// The broken files of tests/data: every back end says of each what broken.json says. (batch_test.cc: and so does the host of a GPU.)
+// The broken files of tests/data: every back end says of each what broken.json says. (batch_test.cc: and so does the
+// host of a GPU.)
 #include <map>
 #include <sstream>
 

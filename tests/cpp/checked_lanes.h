@@ -1,4 +1,5 @@
-// Lanes that fail the test where a load or a store of words is not aligned to its size: a CPU does not mind, a GPU stops.
+// Lanes that fail the test where a load or a store of words is not aligned to its size: a CPU does not mind, a GPU
+// stops.
 #pragma once
 
 #include "lockstep/lanes.h"
@@ -13,7 +14,8 @@ struct CheckedLanes : HostLanes {
     HostLanes::load_words(bytes, position, words);
   }
   template <uint32_t count>
-  static void store_words(uint8_t *bytes, const Number &position, const Number (&words)[count], const Number &condition = 1) {
+  static void store_words(uint8_t *bytes, const Number &position, const Number (&words)[count],
+                          const Number &condition = 1) {
     check_alignment<count>(bytes, position, condition);
     HostLanes::store_words(bytes, position, words, condition);
   }

@@ -8,10 +8,12 @@ namespace l3 {
 namespace {
 
 // Positions in the header (docs/format.md).
-constexpr uint32_t kHeaderSizeAt = 10, kWidthAt = 12, kHeightAt = 16, kFlagsAt = 23, kMetadataSizeAt = 28, kTableChecksumAt = 36,
-                   kMetadataChecksumAt = 40, kHeaderChecksumAt = 44;
+constexpr uint32_t kHeaderSizeAt = 10, kWidthAt = 12, kHeightAt = 16, kFlagsAt = 23, kMetadataSizeAt = 28,
+                   kTableChecksumAt = 36, kMetadataChecksumAt = 40, kHeaderChecksumAt = 44;
 
-bool has_header(const uint8_t *file, size_t size) { return size >= L3_HEADER_SIZE && !std::memcmp(file, kSignature, sizeof kSignature); }
+bool has_header(const uint8_t *file, size_t size) {
+  return size >= L3_HEADER_SIZE && !std::memcmp(file, kSignature, sizeof kSignature);
+}
 
 }  // namespace
 
@@ -30,13 +32,15 @@ void repair_checksums(uint8_t *file, size_t size) {
   const bool has_checksums = file[kFlagsAt] & 2;
   if (tiles < size) {
     const uint64_t offsets = load<uint16_t>(file + kHeaderSizeAt), checksums = offsets + 4 * (tiles + 1);
-    const uint64_t metadata = checksums + (has_checksums ? 4 * tiles : 0), payload = metadata + load<uint32_t>(file + kMetadataSizeAt);
+    const uint64_t metadata = checksums + (has_checksums ? 4 * tiles : 0),
+                   payload = metadata + load<uint32_t>(file + kMetadataSizeAt);
     for (uint64_t tile = 0; has_checksums && tile < tiles && metadata <= size; tile++) {
       const uint8_t *entry = file + offsets + 4 * tile;
       const uint64_t start = payload + load<uint32_t>(entry), end = payload + load<uint32_t>(entry + 4);
       if (start <= end && end <= size) store(file + checksums + 4 * tile, crc32c(file + start, end - start));
     }
-    if (metadata <= size && offsets >= L3_HEADER_SIZE) store(file + kTableChecksumAt, crc32c(file + offsets, metadata - offsets));
+    if (metadata <= size && offsets >= L3_HEADER_SIZE)
+      store(file + kTableChecksumAt, crc32c(file + offsets, metadata - offsets));
     if (payload <= size) store(file + kMetadataChecksumAt, crc32c(file + metadata, payload - metadata));
   }
   repair_header_checksum(file, size);

@@ -6,8 +6,8 @@
 
 namespace l3 {
 
-// Sets the checksums of the tiles, the tables, the metadata and the header as far as these lie within the bytes. What claims to be the
-// header is believed; bytes that are no L3 file are left alone.
+// Sets the checksums of the tiles, the tables, the metadata and the header as far as these lie within the bytes. What
+// claims to be the header is believed; bytes that are no L3 file are left alone.
 void repair_checksums(uint8_t *file, size_t size);
 
 // Sets the header's checksum alone.

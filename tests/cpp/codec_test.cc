@@ -1,4 +1,5 @@
-// The codec through its public interface, on every back end: what goes in comes out, whole, by regions, by pieces and into any buffer.
+// The codec through its public interface, on every back end: what goes in comes out, whole, by regions, by pieces and
+// into any buffer.
 #include <algorithm>
 #include <thread>
 
@@ -29,7 +30,8 @@ void for_each_file(uint32_t width, uint32_t height, Check check) {
     for (const l3_profile profile : kProfiles)
       for (const uint32_t bits : {8, 16})
         for (const uint32_t channels : {1, 3, 4}) {
-          const testing::Context context("%s, profile %d, %u bits, %u channels", kernels->name, int(profile), bits, channels);
+          const testing::Context context("%s, profile %d, %u bits, %u channels", kernels->name, int(profile), bits,
+                                         channels);
           const Image image = make_image(random, width, height, channels, bits, Kind::kSlope);
           check(encode(image, encode_options(profile)), image);
         }
@@ -55,9 +57,11 @@ TEST(round_trips) {
           for (const Kind kind : kKinds)
             for (uint32_t i = 0; i < 6; i++) {
               const uint32_t width = random.between(1, 130), height = random.between(1, 130), effort = 1 + i % 3;
-              const testing::Context context("%s, profile %d, effort %u, %u bits, %u channels, kind %d, %u x %u", kernels->name,
-                                             int(profile), effort, bits, channels, int(kind), width, height);
-              check_round_trip(make_image(random, width, height, channels, bits, kind), encode_options(profile, effort, i % 2));
+              const testing::Context context("%s, profile %d, effort %u, %u bits, %u channels, kind %d, %u x %u",
+                                             kernels->name, int(profile), effort, bits, channels, int(kind), width,
+                                             height);
+              check_round_trip(make_image(random, width, height, channels, bits, kind),
+                               encode_options(profile, effort, i % 2));
             }
   }
 }
@@ -118,8 +122,10 @@ TEST(scaled_tiles) {
     for (const Kind kind : {Kind::kNoise, Kind::kSlope, Kind::kLabels})
       for (uint32_t channels = 1; channels <= L3_MAX_CHANNELS; channels++)
         for (uint32_t scale = 0; scale < 16; scale++) {
-          const testing::Context context("%s, kind %d, %u channels, scale %u", kernels->name, int(kind), channels, scale);
-          const Image image = make_image(random, random.between(2, L3_TILE), random.between(2, L3_TILE), channels, 16, kind);
+          const testing::Context context("%s, kind %d, %u channels, scale %u", kernels->name, int(kind), channels,
+                                         scale);
+          const Image image =
+              make_image(random, random.between(2, L3_TILE), random.between(2, L3_TILE), channels, 16, kind);
           Bytes file = encode(image, encode_options(L3_PROFILE_FAST)), expected = image.pixels;
           uint8_t &transform = file[size_t(open(file).payload - file.data())];
           CHECK(transform < 16);
@@ -190,16 +196,19 @@ TEST(any_output_buffer) {
     const l3_stream stream = open(file);
     for (uint32_t i = 0; i < 40; i++) {
       const uint32_t x = i % 4 < 2 ? 0 : random.below(200), y = i % 4 < 2 ? 0 : random.below(70);
-      const l3_rect rect = i % 4 == 0 ? l3_rect{0, 0, 200, 70} : l3_rect{x, y, random.between(1, 200 - x), random.between(1, 70 - y)};
-      const size_t row_size = rect.width * image.pixel_size(), stride = i % 3 ? row_size + random.below(130) : (row_size + 63) / 64 * 64;
+      const l3_rect rect =
+          i % 4 == 0 ? l3_rect{0, 0, 200, 70} : l3_rect{x, y, random.between(1, 200 - x), random.between(1, 70 - y)};
+      const size_t row_size = rect.width * image.pixel_size(),
+                   stride = i % 3 ? row_size + random.below(130) : (row_size + 63) / 64 * 64;
       const uint32_t start = i % 3 ? random.below(65) : i % 2 * 64, bypass_cache = random.below(4) != 0;
-      const testing::Context context("region %u x %u at (%u, %u), bypass %u, start %u, stride %zu", rect.width, rect.height, rect.x, rect.y,
-                                     bypass_cache, start, stride);
+      const testing::Context context("region %u x %u at (%u, %u), bypass %u, start %u, stride %zu", rect.width,
+                                     rect.height, rect.x, rect.y, bypass_cache, start, stride);
       Bytes buffer(64 + start + stride * (rect.height - 1) + row_size + 64, 0xA5), expected = buffer;
       const size_t begin = start + (-uintptr_t(buffer.data()) & 63);  // after the beginning of a cache line
       const Bytes pixels = crop(image, rect);
       for (uint32_t row = 0; row < rect.height; row++)
-        std::copy_n(pixels.begin() + ptrdiff_t(row * row_size), row_size, expected.begin() + ptrdiff_t(begin + row * stride));
+        std::copy_n(pixels.begin() + ptrdiff_t(row * row_size), row_size,
+                    expected.begin() + ptrdiff_t(begin + row * stride));
       l3_output output{};
       output.data = buffer.data() + begin;
       output.row_stride = stride;
@@ -257,7 +266,8 @@ TEST(conversions_of_regions) {
         const size_t row_size = rect.width * pixel_size;
         for (uint32_t y = 0; y < rect.height; y++) {
           const auto row = part.begin() + ptrdiff_t(y * row_size);
-          CHECK(std::equal(row, row + ptrdiff_t(row_size), whole.begin() + ptrdiff_t(((rect.y + y) * 100 + rect.x) * pixel_size)));
+          CHECK(std::equal(row, row + ptrdiff_t(row_size),
+                           whole.begin() + ptrdiff_t(((rect.y + y) * 100 + rect.x) * pixel_size)));
         }
       }
   });
@@ -317,8 +327,10 @@ TEST(arguments_of_encode) {
   const Bytes big(L3_MAX_METADATA);
   const l3_metadata no_key = {"", 0, "", 0}, long_key = {"k", 256, "", 0}, too_big = {"key", 3, big.data(), big.size()};
   for (const l3_metadata *entry : {&no_key, &long_key})
-    CHECK_EQUAL(status_of([&](l3_image &, Options &options) { options.metadata = entry, options.metadata_count = 1; }), L3_ERROR_ARGUMENT);
-  CHECK_EQUAL(status_of([&](l3_image &, Options &options) { options.metadata = &too_big, options.metadata_count = 1; }), L3_ERROR_LIMIT);
+    CHECK_EQUAL(status_of([&](l3_image &, Options &options) { options.metadata = entry, options.metadata_count = 1; }),
+                L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(status_of([&](l3_image &, Options &options) { options.metadata = &too_big, options.metadata_count = 1; }),
+              L3_ERROR_LIMIT);
 }
 
 TEST(arguments_of_decode) {
@@ -327,8 +339,9 @@ TEST(arguments_of_decode) {
   const l3_stream stream = open(file);
   Bytes pixels(300 * 50);
   const l3_output output = {pixels.data(), 300, L3_COLOR_NATIVE, L3_SAMPLE_NATIVE, 0};
-  const l3_rect outside[] = {{0, 0, 0, 5},  {0, 0, 5, 0},  {0, 0, 101, 1},           {0, 0, 1, 51},          {100, 0, 1, 1},
-                             {0, 50, 1, 1}, {99, 0, 2, 1}, {0xFFFFFFFF, 0, 2, 1}, {0, 2, 1, 0xFFFFFFFF}, {0xFFFFFFFF, 0xFFFFFFFF, 100, 50}};
+  const l3_rect outside[] = {
+      {0, 0, 0, 5},  {0, 0, 5, 0},  {0, 0, 101, 1},        {0, 0, 1, 51},         {100, 0, 1, 1},
+      {0, 50, 1, 1}, {99, 0, 2, 1}, {0xFFFFFFFF, 0, 2, 1}, {0, 2, 1, 0xFFFFFFFF}, {0xFFFFFFFF, 0xFFFFFFFF, 100, 50}};
   for (const l3_rect &roi : outside) {
     const testing::Context context("region %u x %u at (%u, %u)", roi.width, roi.height, roi.x, roi.y);
     CHECK_EQUAL(l3_decode(&stream, &roi, &output, 0, nullptr), L3_ERROR_ARGUMENT);
@@ -337,7 +350,8 @@ TEST(arguments_of_decode) {
   l3_output close_rows = output, nowhere = output;
   close_rows.row_stride = 299;
   nowhere.data = nullptr;
-  for (const l3_output *bad : {&close_rows, &nowhere}) CHECK_EQUAL(l3_decode(&stream, nullptr, bad, 0, nullptr), L3_ERROR_ARGUMENT);
+  for (const l3_output *bad : {&close_rows, &nowhere})
+    CHECK_EQUAL(l3_decode(&stream, nullptr, bad, 0, nullptr), L3_ERROR_ARGUMENT);
   CHECK_EQUAL(l3_tile_count(&stream, nullptr), 2u);
   CHECK_EQUAL(l3_decode_tiles(&stream, nullptr, &output, 0, 2, 0, nullptr), L3_OK);
   CHECK_EQUAL(l3_decode_tiles(&stream, nullptr, &output, 0, 2, 1, nullptr), L3_ERROR_ARGUMENT);

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "format/bytes.h"
 #include "checksums.h"
+#include "format/bytes.h"
 #include "images.h"
 #include "testing.h"
 
@@ -128,7 +128,8 @@ TEST(every_field_of_the_header) {
     const testing::Context context("%s = %u", field.name, field.value);
     const Bytes bytes = forged(file, field);
     CHECK_EQUAL(open_status(bytes), field.status);
-    if (field.status == L3_ERROR_CORRUPT || field.status == L3_ERROR_TRUNCATED) continue;  // may take more than the header to see
+    if (field.status == L3_ERROR_CORRUPT || field.status == L3_ERROR_TRUNCATED)
+      continue;  // may take more than the header to see
     l3_info info;
     CHECK_EQUAL(l3_peek(bytes.data(), L3_HEADER_SIZE, &info, nullptr), field.status);
   }
@@ -137,10 +138,10 @@ TEST(every_field_of_the_header) {
 // The same order as docs/format.md: what is unsupported, then limits, then contradictions, then the file's size.
 TEST(the_first_of_several_faults) {
   Bytes file = four_tiles();
-  for (const ForgedField &field : {ForgedField{"payload size", 32, 4, 0x7FFFFFFC, L3_ERROR_TRUNCATED},
-                                   ForgedField{"reserved", 26, 2, 1, L3_ERROR_CORRUPT},
-                                   ForgedField{"width", 12, 4, 0, L3_ERROR_LIMIT},
-                                   ForgedField{"profile", 22, 1, 3, L3_ERROR_UNSUPPORTED}}) {
+  for (const ForgedField &field :
+       {ForgedField{"payload size", 32, 4, 0x7FFFFFFC, L3_ERROR_TRUNCATED},
+        ForgedField{"reserved", 26, 2, 1, L3_ERROR_CORRUPT}, ForgedField{"width", 12, 4, 0, L3_ERROR_LIMIT},
+        ForgedField{"profile", 22, 1, 3, L3_ERROR_UNSUPPORTED}}) {
     file = forged(file, field);
     CHECK_EQUAL(open_status(file), field.status);
   }
@@ -164,7 +165,8 @@ TEST(two_dimensional_with_channels) {
 
 TEST(raw_size_limit) {
   const Bytes file = four_tiles();
-  const Bytes least_too_large = forged(forged(file, {"width", 12, 4, 1 << 15, L3_OK}), {"height", 16, 4, (1 << 16) + 1, L3_OK});
+  const Bytes least_too_large =
+      forged(forged(file, {"width", 12, 4, 1 << 15, L3_OK}), {"height", 16, 4, (1 << 16) + 1, L3_OK});
   CHECK_EQUAL(open_status(least_too_large), L3_ERROR_LIMIT);
   const Bytes largest = forged(forged(file, {"width", 12, 4, 1 << 15, L3_OK}), {"height", 16, 4, 1 << 16, L3_OK});
   CHECK_EQUAL(open_status(largest), L3_ERROR_TRUNCATED);
@@ -347,17 +349,31 @@ l3_status encode_status(const std::vector<std::pair<std::string, std::string>> &
 
 TEST(metadata_keys_are_utf8) {
   using namespace std::string_literals;
-  const std::string good[] = {"\0"s, "\x7F"s, "\xC2\x80"s, "\xDF\xBF"s, "\xE0\xA0\x80"s, "\xED\x9F\xBF"s,
-                              "\xEE\x80\x80"s, "\xEF\xBF\xBF"s, "\xF0\x90\x80\x80"s, "\xF3\xBF\xBF\xBF"s,
-                              "\xF4\x8F\xBF\xBF"s, "k\xC3\xA4s"s};
+  const std::string good[] = {
+      "\0"s,           "\x7F"s,         "\xC2\x80"s,         "\xDF\xBF"s,         "\xE0\xA0\x80"s,     "\xED\x9F\xBF"s,
+      "\xEE\x80\x80"s, "\xEF\xBF\xBF"s, "\xF0\x90\x80\x80"s, "\xF3\xBF\xBF\xBF"s, "\xF4\x8F\xBF\xBF"s, "k\xC3\xA4s"s};
   for (const std::string &key : good) {
     CHECK_EQUAL(metadata_status(with_entries({{"first", ""}, {key, "value"}})), L3_OK);
     CHECK_EQUAL(encode_status({{"first", ""}, {key, "value"}}), L3_OK);
   }
   // Lone, over-long, of a surrogate, past U+10FFFF, without the rest.
-  const std::string bad[] = {"\x80"s, "\xBF"s, "\xC0\x80"s, "\xC1\xBF"s, "\xE0\x9F\xBF"s, "\xED\xA0\x80"s,
-                             "\xED\xBF\xBF"s, "\xF0\x8F\xBF\xBF"s, "\xF4\x90\x80\x80"s, "\xF5\x80\x80\x80"s, "\xFE"s,
-                             "\xFF"s, "\xC3"s, "\xC3("s, "\xE2\x82"s, "\xE2\x82("s, "\xF0\x9F\x98"s,
+  const std::string bad[] = {"\x80"s,
+                             "\xBF"s,
+                             "\xC0\x80"s,
+                             "\xC1\xBF"s,
+                             "\xE0\x9F\xBF"s,
+                             "\xED\xA0\x80"s,
+                             "\xED\xBF\xBF"s,
+                             "\xF0\x8F\xBF\xBF"s,
+                             "\xF4\x90\x80\x80"s,
+                             "\xF5\x80\x80\x80"s,
+                             "\xFE"s,
+                             "\xFF"s,
+                             "\xC3"s,
+                             "\xC3("s,
+                             "\xE2\x82"s,
+                             "\xE2\x82("s,
+                             "\xF0\x9F\x98"s,
                              "\xF0\x9F\x98("s};
   for (const std::string &key : bad)
     for (const std::string &whole : {key, "k" + key, key + "k"}) {
@@ -369,7 +385,8 @@ TEST(metadata_keys_are_utf8) {
 }
 
 TEST(metadata_keys_differ) {
-  const std::vector<std::pair<std::string, std::string>> differ = {{"k", ""}, {"K", ""}, {"kk", ""}, {"\xC3\xA9", ""}, {"e\xCC\x81", ""}};
+  const std::vector<std::pair<std::string, std::string>> differ = {
+      {"k", ""}, {"K", ""}, {"kk", ""}, {"\xC3\xA9", ""}, {"e\xCC\x81", ""}};
   CHECK_EQUAL(metadata_status(with_entries(differ)), L3_OK);
   CHECK_EQUAL(encode_status(differ), L3_OK);
   for (const auto &entry : differ) {
@@ -385,7 +402,8 @@ TEST(many_metadata_keys) {
   std::vector<std::pair<std::string, std::string>> entries;
   for (uint32_t i = 0; i < 200000; i++) {
     const uint32_t number = i * 2654435761u;  // in no order; the lower 28 bits once each
-    entries.push_back({{char(number & 127), char(number >> 7 & 127), char(number >> 14 & 127), char(number >> 21 & 127)}, ""});
+    entries.push_back(
+        {{char(number & 127), char(number >> 7 & 127), char(number >> 14 & 127), char(number >> 21 & 127)}, ""});
   }
   CHECK_EQUAL(metadata_status(with_entries(entries)), L3_OK);
   CHECK_EQUAL(encode_status(entries), L3_OK);
@@ -402,7 +420,9 @@ TEST(metadata_to_encode) {
   CHECK_EQUAL(encode_status({{std::string(256, 'k'), ""}}), L3_ERROR_ARGUMENT);
   CHECK_EQUAL(encode_status({{"k", std::string(L3_MAX_METADATA - 9, 'v')}}), L3_OK);
   CHECK_EQUAL(encode_status({{"k", std::string(L3_MAX_METADATA - 8, 'v')}}), L3_ERROR_LIMIT);
-  CHECK_EQUAL(encode_status({{"k", std::string(L3_MAX_METADATA / 2, 'v')}, {"l", std::string(L3_MAX_METADATA / 2, 'v')}}), L3_ERROR_LIMIT);
+  CHECK_EQUAL(
+      encode_status({{"k", std::string(L3_MAX_METADATA / 2, 'v')}, {"l", std::string(L3_MAX_METADATA / 2, 'v')}}),
+      L3_ERROR_LIMIT);
 }
 
 TEST(arguments) {

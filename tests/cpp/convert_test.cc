@@ -1,4 +1,5 @@
-// Tests of the conversions to color and sample types: rules that can be stated without DALI. That DALI agrees is tested from Python.
+// Tests of the conversions to color and sample types: rules that can be stated without DALI. That DALI agrees is tested
+// from Python.
 
 #include "output/convert.h"
 
@@ -37,7 +38,8 @@ std::vector<Out> converted(const std::vector<In> &in, uint32_t channels, l3_colo
     output.row_stride = count * out_channels * sizeof(Out);
     output.color = color;
     output.sample = kSampleOf<Out>;
-    l3::convert({in.data() + size_t{x} * channels, count * channels * sizeof(In), count, 1, channels, 8 * sizeof(In)}, output);
+    l3::convert({in.data() + size_t{x} * channels, count * channels * sizeof(In), count, 1, channels, 8 * sizeof(In)},
+                output);
   }
   return out;
 }
@@ -64,7 +66,8 @@ void check_scaling() {
       expected = scaled;
     } else {
       const double rounded = std::round(scaled);
-      expected = rounded >= std::numeric_limits<Out>::max() ? std::numeric_limits<Out>::max() : static_cast<Out>(rounded);
+      expected =
+          rounded >= std::numeric_limits<Out>::max() ? std::numeric_limits<Out>::max() : static_cast<Out>(rounded);
     }
     const testing::Context context("the value %u", unsigned{in[i]});
     CHECK_EQUAL(+out[i], +expected);
@@ -82,7 +85,8 @@ void check_conversion(const std::vector<T> &in, uint32_t channels, l3_color colo
 template <typename T>
 void check_channels() {
   const std::vector<T> gray = {10, 200}, gray_alpha = {10, 1, 200, 2}, gray_three_times = {10, 10, 10, 200, 200, 200};
-  const std::vector<T> rgb = {10, 20, 30, 200, 100, 50}, bgr = {30, 20, 10, 50, 100, 200}, rgba = {10, 20, 30, 1, 200, 100, 50, 2};
+  const std::vector<T> rgb = {10, 20, 30, 200, 100, 50}, bgr = {30, 20, 10, 50, 100, 200},
+                       rgba = {10, 20, 30, 1, 200, 100, 50, 2};
   check_conversion(gray, 1, L3_COLOR_RGB, gray_three_times);
   check_conversion(gray, 1, L3_COLOR_BGR, gray_three_times);
   check_conversion(gray_alpha, 2, L3_COLOR_RGB, gray_three_times);
@@ -154,7 +158,8 @@ TEST(ycbcr_of_white_in_floats) {
 
 // Rows go where the stride says, at any alignment, and nothing else is written.
 TEST(placement) {
-  const std::array<uint16_t, 2 * 5> in = {1, 2, 3, 4, 0xffff, 5, 6, 7, 8, 0xffff};  // 2 rows of 4 pixels and one to be skipped
+  const std::array<uint16_t, 2 * 5> in = {1, 2, 3, 4, 0xffff,
+                                          5, 6, 7, 8, 0xffff};  // 2 rows of 4 pixels and one to be skipped
   constexpr size_t stride = 4 * 3 * 4 + 7;
   std::vector<uint8_t> out(3 + 2 * stride, 0xaa);
   l3_output output = {};

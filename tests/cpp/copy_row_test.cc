@@ -21,7 +21,8 @@ TEST(rows_of_any_size_and_alignment) {
       uint8_t *const in = reinterpret_cast<uint8_t *>(words.data());
       for (uint32_t i = 0; i < begin + size; i++) in[i] = uint8_t(random());
       for (uint32_t misalignment = 0; misalignment < kChunk; misalignment++) {
-        const testing::Context context("%u bytes from %u to an address %u past a multiple of 16", size, begin, misalignment);
+        const testing::Context context("%u bytes from %u to an address %u past a multiple of 16", size, begin,
+                                       misalignment);
         alignas(kChunk) uint8_t memory[2 * kMargin + 512 + kChunk];
         std::fill(std::begin(memory), std::end(memory), kUntouched);
         uint8_t *const out = memory + kMargin + misalignment;

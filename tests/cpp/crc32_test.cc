@@ -15,7 +15,8 @@ struct Polynomial {
   Crc fast, portable;
 };
 
-constexpr Polynomial kPolynomials[] = {{"CRC-32C", crc32c, crc32c_portable}, {"CRC-32", crc32_ieee, crc32_ieee_portable}};
+constexpr Polynomial kPolynomials[] = {{"CRC-32C", crc32c, crc32c_portable},
+                                       {"CRC-32", crc32_ieee, crc32_ieee_portable}};
 
 }  // namespace
 
@@ -39,7 +40,7 @@ TEST(known_values_of_crc32) {
   for (const Crc function : {crc32_ieee, crc32_ieee_portable}) {
     CHECK_EQUAL(function("123456789", 9, 0), 0xCBF43926u);
     CHECK_EQUAL(function("", 0, 0), 0u);
-    CHECK_EQUAL(function("IEND", 4, 0), 0xAE426082u);  // the end of every PNG file
+    CHECK_EQUAL(function("IEND", 4, 0), 0xAE426082u);          // the end of every PNG file
     CHECK_EQUAL(function(bytes.data(), 100, 0), 0xAE4320E2u);  // these: zlib.crc32 of Python
     CHECK_EQUAL(function(bytes.data(), 1000, 0), 0x4A2843A1u);
     CHECK_EQUAL(function(bytes.data(), bytes.size(), 0), 0x52C975FAu);
@@ -66,7 +67,8 @@ TEST(pieces_and_alignments) {
     Random random(2);
     const Bytes bytes = random.bytes(5000);
     for (uint32_t i = 0; i < 1000; i++) {
-      const uint32_t start = random.below(64), end = random.between(start, uint32_t(bytes.size())), middle = random.between(start, end);
+      const uint32_t start = random.below(64), end = random.between(start, uint32_t(bytes.size())),
+                     middle = random.between(start, end);
       const testing::Context context("%s of bytes %u to %u, split at %u", polynomial.name, start, end, middle);
       const uint32_t whole = polynomial.fast(bytes.data() + start, end - start, 0);
       const uint32_t first = polynomial.fast(bytes.data() + start, middle - start, 0);

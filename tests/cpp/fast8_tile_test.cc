@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <memory>
 
-#include "format/bytes.h"
 #include "checked_lanes.h"
-#include "fast_streams.h"
-#include "images.h"
 #include "cpu/kernels.h"
+#include "fast_streams.h"
+#include "format/bytes.h"
+#include "images.h"
 #include "testing.h"
 
 using namespace l3;
@@ -85,7 +85,8 @@ bool has_label_map(const Bytes &buffer, const l3_info &info, const BatchTile &ti
   const TileShape shape = shape_of(tile_rect(info, tile.y * info.tiles_x + tile.x));
   FastTile parsed;
   CHECK(!parse_fast_tile(buffer.data() + tile.stream, tile.size, info.channels, 8, shape, &parsed));
-  return std::any_of(parsed.channels, parsed.channels + info.channels, [](const FastChannel &c) { return c.predictor == kLabelMap; });
+  return std::any_of(parsed.channels, parsed.channels + info.channels,
+                     [](const FastChannel &c) { return c.predictor == kLabelMap; });
 }
 
 l3_rect random_region(Random &random, uint32_t width, uint32_t height) {
@@ -102,7 +103,8 @@ TEST(kernel_decodes_what_the_cpu_decodes) {
   for (uint32_t round = 0; round < 600; round++) {
     const uint32_t channels = random.between(1, 4);
     const bool whole_tiles = random.below(4) == 0;
-    const uint32_t width = whole_tiles ? 64 * random.between(1, 3) : random.between(1, 200), height = random.between(1, 150);
+    const uint32_t width = whole_tiles ? 64 * random.between(1, 3) : random.between(1, 200),
+                   height = random.between(1, 150);
     const Image source = make_image(random, width, height, channels, 8, kKinds[random.below(std::size(kKinds))]);
     Bytes file = encode(source, encode_options(L3_PROFILE_FAST, random.between(1, 3)));
     file.resize(file.size() + kMaxOverread);  // as a batch is padded
@@ -110,8 +112,8 @@ TEST(kernel_decodes_what_the_cpu_decodes) {
     CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
 
     const l3_rect region = random_region(random, width, height);
-    const testing::Context context("%u x %u x %u, region %u x %u at (%u, %u)", width, height, channels, region.width, region.height,
-                                   region.x, region.y);
+    const testing::Context context("%u x %u x %u, region %u x %u at (%u, %u)", width, height, channels, region.width,
+                                   region.height, region.x, region.y);
     // Rows and start at multiples of 16, of 4, or anywhere: each has its own way of storing.
     const uint32_t alignment = 1u << 2 * random.below(3);
     const size_t stride = (region.width * channels + random.below(40) + alignment - 1) / alignment * alignment;
@@ -131,7 +133,8 @@ TEST(kernel_decodes_what_the_cpu_decodes) {
           const size_t begin = size_t(part.x - region.x) * channels, size = size_t(part.width) * channels;
           uint8_t *decoded = target.pixels() + row * stride + begin;
           CHECK(std::equal(decoded, decoded + size, expected.data() + row * region.width * channels + begin));
-          std::fill(decoded, decoded + size, Target::kUntouched);  // so that in the end nothing is left but what must not be touched
+          std::fill(decoded, decoded + size,
+                    Target::kUntouched);  // so that in the end nothing is left but what must not be touched
         }
       }
     }
@@ -153,18 +156,23 @@ TEST(kernel_without_a_tile_of_its_own_stores_nothing) {
   CHECK(target.memory == before);
 }
 
-// Bodies that no encoder writes: every predictor, index width and bitmap, in tiles of every shape; and bodies that are not consumed
-// exactly, whose pixels may be any but which must not make the kernel leave its memory (the sanitized build sees to that).
+// Bodies that no encoder writes: every predictor, index width and bitmap, in tiles of every shape; and bodies that are
+// not consumed exactly, whose pixels may be any but which must not make the kernel leave its memory (the sanitized
+// build sees to that).
 TEST(kernel_decodes_any_body_and_survives_any_other) {
   Random random(3);
   for (uint32_t round = 0; round < 4000; round++) {
-    const ChannelChoice choice{
-        8, random.below(kPredictors), random.below(5), random.below(2) == 1, {random.between(1, 64), random.between(1, 64)}};
+    const ChannelChoice choice{8,
+                               random.below(kPredictors),
+                               random.below(5),
+                               random.below(2) == 1,
+                               {random.between(1, 64), random.between(1, 64)}};
     const bool damaged = random.below(4) == 0;
     Bytes stream = random_stream(random, choice);
     if (damaged) stream = with_random_body(random, choice, stream);
-    const testing::Context context("predictor %u, %u index bits, bitmap %d, %u x %u, damaged %d", choice.predictor, choice.index_bits,
-                                   choice.has_bitmap, choice.shape.width, choice.shape.height, damaged);
+    const testing::Context context("predictor %u, %u index bits, bitmap %d, %u x %u, damaged %d", choice.predictor,
+                                   choice.index_bits, choice.has_bitmap, choice.shape.width, choice.shape.height,
+                                   damaged);
     FastTile parsed;
     CHECK(!parse_fast_tile(stream.data(), uint32_t(stream.size()), 1, 8, choice.shape, &parsed));
 
@@ -185,6 +193,7 @@ TEST(kernel_decodes_any_body_and_survives_any_other) {
     const FastChannel &channel = parsed.channels[0];
     CHECK_EQUAL(kPortableKernels.decode_channel_8(buffer.data(), channel, choice.shape, planes.plane[0]), channel.end);
     for (uint32_t y = 0; y < height; y++)
-      CHECK(std::equal(planes.plane[0] + y * L3_TILE, planes.plane[0] + y * L3_TILE + width, target.pixels() + y * width));
+      CHECK(std::equal(planes.plane[0] + y * L3_TILE, planes.plane[0] + y * L3_TILE + width,
+                       target.pixels() + y * width));
   }
 }

@@ -50,14 +50,16 @@ Bytes random_stream(Random &random, const ChannelChoice &choice) {
     const uint32_t first_group = unit % shape.units_per_row_pair() * kUnitGroups;
     uint64_t word = 0;
     for (uint32_t group = 0; group < kUnitGroups; group++) {
-      const uint32_t index = random.below(1u << choice.index_bits);  // also of groups outside the tile, which decoders ignore
+      const uint32_t index =
+          random.below(1u << choice.index_bits);  // also of groups outside the tile, which decoders ignore
       word |= uint64_t(index) << group * choice.index_bits;
       if (first_group + group < shape.groups()) payload_size += code_width(code_at(palette, choice, index));
     }
     for (uint32_t byte = 0; byte < choice.index_bits; byte++) words.push_back(uint8_t(word >> 8 * byte));
   }
   Bytes body = palette;
-  for (const Bytes &part : {bitmap, words, random.bytes(payload_size)}) body.insert(body.end(), part.begin(), part.end());
+  for (const Bytes &part : {bitmap, words, random.bytes(payload_size)})
+    body.insert(body.end(), part.begin(), part.end());
   return stream_of(random, choice, body);
 }
 

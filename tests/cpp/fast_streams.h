@@ -1,5 +1,5 @@
-// Random tile streams of profile `fast`. Any palette, indices and octets make a valid body as long as their sizes agree, so streams need no
-// encoder and cover what none would choose.
+// Random tile streams of profile `fast`. Any palette, indices and octets make a valid body as long as their sizes
+// agree, so streams need no encoder and cover what none would choose.
 #pragma once
 
 #include "format/fast_tile.h"
@@ -16,8 +16,8 @@ struct ChannelChoice {
 // A valid stream of one channel, of any scale.
 Bytes random_stream(Random &random, const ChannelChoice &choice);
 
-// Replaces the index words and octets of a stream by random bytes, a random number of them: what parse_fast_tile accepts though the body is
-// unlikely to be consumed exactly.
+// Replaces the index words and octets of a stream by random bytes, a random number of them: what parse_fast_tile
+// accepts though the body is unlikely to be consumed exactly.
 Bytes with_random_body(Random &random, const ChannelChoice &choice, const Bytes &stream);
 
 }  // namespace l3

@@ -76,7 +76,8 @@ BatchImage describe(const l3_info &info, const Request &request, Rows &rows) {
   return image;
 }
 
-// A block of the kernel: its threads and teams one after the other. Shared memory holds what an earlier block may have left there.
+// A block of the kernel: its threads and teams one after the other. Shared memory holds what an earlier block may have
+// left there.
 template <typename Sample>
 void run_block(const TilePart &tile, Random &random) {
   FastTile fast;
@@ -84,8 +85,10 @@ void run_block(const TilePart &tile, Random &random) {
   if (!general::parse(tile, &fast)) return;
   std::vector<Sample> planes(tile.image.channels * kPlaneSize);
   for (Sample &sample : planes) sample = Sample(random());
-  for (uint32_t team = 0; team < general::kTeams; team++) general::decode_channel<BoundedLanes>(tile, fast, team, planes.data());
-  for (uint32_t thread = 0; thread < general::kThreads; thread++) general::write_part(tile, fast, planes.data(), thread);
+  for (uint32_t team = 0; team < general::kTeams; team++)
+    general::decode_channel<BoundedLanes>(tile, fast, team, planes.data());
+  for (uint32_t thread = 0; thread < general::kThreads; thread++)
+    general::write_part(tile, fast, planes.data(), thread);
 }
 
 Rows lockstep_rows(const l3_stream &stream, const Request &request, Random &random) {
@@ -110,7 +113,8 @@ Rows lockstep_rows(const l3_stream &stream, const Request &request, Random &rand
   return rows;
 }
 
-// The file must decode to the same bytes in both ways. If the CPU refuses it, lanes must at least stay within their bounds.
+// The file must decode to the same bytes in both ways. If the CPU refuses it, lanes must at least stay within their
+// bounds.
 bool check_same(const Bytes &file, const Request &request, Random &random) {
   l3_stream stream;
   CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
@@ -168,7 +172,8 @@ TEST(tile_shapes) {
       for (uint32_t size = 1; size <= L3_TILE; size++) {
         const uint32_t width = size, height = (size * 37 + random()) % L3_TILE + 1;
         for (const Kind kind : {Kind::kNoise, Kind::kSlope, Kind::kLabels}) {
-          const testing::Context context("profile %d, %u bits, %u x %u, kind %d", profile, bits, width, height, int(kind));
+          const testing::Context context("profile %d, %u bits, %u x %u, kind %d", profile, bits, width, height,
+                                         int(kind));
           const Image image = make_image(random, width, height, 1 + size % L3_MAX_CHANNELS, bits, kind);
           CHECK(check_same(encode(image, encode_options(profile)), {{0, 0, width, height}}, random));
         }
@@ -186,8 +191,9 @@ TEST(conversions_of_regions) {
         for (const l3_color color : {L3_COLOR_NATIVE, L3_COLOR_RGB, L3_COLOR_BGR, L3_COLOR_GRAY, L3_COLOR_YCBCR})
           for (uint32_t sample = L3_SAMPLE_NATIVE; sample <= L3_SAMPLE_F32; sample++) {
             const l3_rect region = random_region(random, width, height);
-            const testing::Context context("profile %d, %u bits, %u channels, color %d, sample %u, %u x %u at (%u, %u) of %u x %u", profile,
-                                           bits, channels, color, sample, region.width, region.height, region.x, region.y, width, height);
+            const testing::Context context(
+                "profile %d, %u bits, %u channels, color %d, sample %u, %u x %u at (%u, %u) of %u x %u", profile, bits,
+                channels, color, sample, region.width, region.height, region.x, region.y, width, height);
             CHECK(check_same(file, {region, color, l3_sample(sample)}, random));
           }
       }
@@ -230,8 +236,8 @@ TEST(scaled_tiles) {
         *transform = uint8_t(*transform | scale << 4);
         for (const l3_color color : {L3_COLOR_NATIVE, L3_COLOR_GRAY, L3_COLOR_YCBCR})
           for (const l3_sample sample : {L3_SAMPLE_NATIVE, L3_SAMPLE_U8, L3_SAMPLE_F32}) {
-            const testing::Context context("kind %d, %u channels, scale %u, color %d, sample %d", int(kind), channels, scale, color,
-                                           sample);
+            const testing::Context context("kind %d, %u channels, scale %u, color %d, sample %d", int(kind), channels,
+                                           scale, color, sample);
             CHECK(check_same(file, {random_region(random, width, height), color, sample}, random));
           }
       }
@@ -246,12 +252,15 @@ TEST(damaged_streams) {
       for (const Kind kind : {Kind::kNoise, Kind::kSlope, Kind::kLabels})
         for (uint32_t i = 0; i < 120; i++) {
           const testing::Context context("profile %d, %u bits, kind %d, round %u", profile, bits, int(kind), i);
-          const uint32_t width = random.between(i % 3 ? L3_TILE : 1, L3_TILE), height = random.between(i % 4 ? L3_TILE : 1, L3_TILE);
+          const uint32_t width = random.between(i % 3 ? L3_TILE : 1, L3_TILE),
+                         height = random.between(i % 4 ? L3_TILE : 1, L3_TILE);
           const uint32_t channels = 1 + i % L3_MAX_CHANNELS;
-          Bytes file = encode(make_image(random, width, height, channels, bits, kind), encode_options(profile, 1, false));
+          Bytes file =
+              encode(make_image(random, width, height, channels, bits, kind), encode_options(profile, 1, false));
           const TileBytes tile(file);
           const uint32_t heads = profile == L3_PROFILE_PAPER ? 2 * channels : 1 + channels * channel_head_size(bits);
-          const uint32_t first = heads + random.below(std::min(tile.size - heads, i % 2 ? 40u : ~0u)), rest = tile.size - first;
+          const uint32_t first = heads + random.below(std::min(tile.size - heads, i % 2 ? 40u : ~0u)),
+                         rest = tile.size - first;
           switch (i % 5) {
             case 0: std::fill_n(tile.data + first, rest, uint8_t(0xFF)); break;
             case 1: std::generate_n(tile.data + first, rest, [&] { return uint8_t(random()); }); break;
@@ -264,7 +273,8 @@ TEST(damaged_streams) {
   CHECK(accepted > 100);
 }
 
-// The farthest that a forged body can make lanes read: everything is marked, and every field as wide as can be, from the last byte on.
+// The farthest that a forged body can make lanes read: everything is marked, and every field as wide as can be, from
+// the last byte on.
 TEST(greediest_streams) {
   Random random(6);
   for (const uint32_t bits : {8, 16}) {

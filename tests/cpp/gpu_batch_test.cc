@@ -1,10 +1,11 @@
-// Whole batches, planned and gathered as for a GPU and decoded by its kernels in lock step on the CPU, against the CPU decoder.
+// Whole batches, planned and gathered as for a GPU and decoded by its kernels in lock step on the CPU, against the CPU
+// decoder.
 #include <algorithm>
 #include <map>
 #include <memory>
 
-#include "format/bytes.h"
 #include "data_files.h"
+#include "format/bytes.h"
 #include "images.h"
 #include "lockstep_batch.h"
 #include "testing.h"
@@ -31,19 +32,21 @@ struct Destination {
 
   explicit Destination(const Wanted &wanted) : wanted(wanted) {
     l3_error error{};
-    if (l3_open(wanted.file->data(), wanted.file->size(), &stream, &error)) testing::fail(__FILE__, __LINE__, error.message);
+    if (l3_open(wanted.file->data(), wanted.file->size(), &stream, &error))
+      testing::fail(__FILE__, __LINE__, error.message);
     const size_t sample_size = l3_output_sample_size(&stream.info, wanted.sample);
     row_stride = (wanted.region.width * l3_output_channels(&stream.info, wanted.color) + wanted.gap) * sample_size;
     memory.assign((wanted.region.height * row_stride + wanted.offset * sample_size + 7) / 8, 0xA5A5A5A5A5A5A5A5);
   }
   l3_output output() {
-    uint8_t *const data = reinterpret_cast<uint8_t *>(memory.data()) + wanted.offset * l3_output_sample_size(&stream.info, wanted.sample);
+    uint8_t *const data =
+        reinterpret_cast<uint8_t *>(memory.data()) + wanted.offset * l3_output_sample_size(&stream.info, wanted.sample);
     return {data, row_stride, wanted.color, wanted.sample, 0};
   }
 };
 
-// Decodes in both ways: the outputs and all around them must be equal. What is refused must be refused by both, and the kernels must leave
-// its output alone.
+// Decodes in both ways: the outputs and all around them must be equal. What is refused must be refused by both, and the
+// kernels must leave its output alone.
 std::map<TileKind, uint32_t> check_batch(const std::vector<Wanted> &wanted) {
   std::vector<Destination> expected, actual;
   std::vector<l3_status> statuses;
@@ -67,9 +70,10 @@ std::map<TileKind, uint32_t> check_batch(const std::vector<Wanted> &wanted) {
   for (size_t i = 0; i < images.size(); i++) {
     const l3_info &info = actual[i].stream.info;
     const Wanted &one = actual[i].wanted;
-    const testing::Context context("image %zu: profile %u, %u bits, %u channels, %u x %u; region %u x %u at (%u, %u), color %d, sample %d",
-                                   i, info.profile, info.bits, info.channels, info.width, info.height, one.region.width,
-                                   one.region.height, one.region.x, one.region.y, int(one.color), int(one.sample));
+    const testing::Context context(
+        "image %zu: profile %u, %u bits, %u channels, %u x %u; region %u x %u at (%u, %u), color %d, sample %d", i,
+        info.profile, info.bits, info.channels, info.width, info.height, one.region.width, one.region.height,
+        one.region.x, one.region.y, int(one.color), int(one.sample));
     CHECK(actual[i].memory == expected[i].memory);
   }
   return counts;
@@ -100,7 +104,8 @@ Wanted some(Random &random, const Bytes &file) {
 Bytes some_file(Random &random, bool checksums = true) {
   const uint32_t channels = random.between(1, L3_MAX_CHANNELS), bits = random.below(3) ? 8 : 16;
   const l3_profile profile = random.below(2) ? L3_PROFILE_FAST : l3_profile(random.below(3));
-  const uint32_t width = random.below(3) ? random.between(1, 200) : 64 * random.between(1, 3), height = random.between(1, 150);
+  const uint32_t width = random.below(3) ? random.between(1, 200) : 64 * random.between(1, 3),
+                 height = random.between(1, 150);
   const Kind kind = kKinds[random.below(std::size(kKinds))];
   const Image image = make_image(random, width, height, channels, bits, kind);
   return encode(image, encode_options(profile, random.between(1, 3), checksums));

@@ -56,17 +56,21 @@ Bytes crop(const Image &image, const l3_rect &rect) {
 }
 
 l3_image view_of(const Image &image) {
-  return {image.pixels.data(), image.row_size(), image.width, image.height, image.channels, image.bits, image.two_dimensional};
+  return {image.pixels.data(), image.row_size(), image.width,          image.height,
+          image.channels,      image.bits,       image.two_dimensional};
 }
 
-l3_encode_options encode_options(l3_profile profile, uint32_t effort, bool checksums) { return {profile, effort, checksums, nullptr, 0}; }
+l3_encode_options encode_options(l3_profile profile, uint32_t effort, bool checksums) {
+  return {profile, effort, checksums, nullptr, 0};
+}
 
 Bytes encode(const Image &image, const l3_encode_options &options) {
   const l3_image view = view_of(image);
   Bytes room(l3_encode_bound(&view, &options));
   size_t written = 0;
   l3_error error{};
-  if (l3_encode(&view, &options, room.data(), room.size(), &written, &error)) testing::fail(__FILE__, __LINE__, error.message);
+  if (l3_encode(&view, &options, room.data(), room.size(), &written, &error))
+    testing::fail(__FILE__, __LINE__, error.message);
   return Bytes(room.begin(), room.begin() + ptrdiff_t(written));
 }
 

@@ -1,5 +1,5 @@
-// Images to test with, and the codec's functions on them. Buffers are vectors made in one step, which allocate exactly their size, so that
-// a sanitizer sees what lies beyond it being touched.
+// Images to test with, and the codec's functions on them. Buffers are vectors made in one step, which allocate exactly
+// their size, so that a sanitizer sees what lies beyond it being touched.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,8 @@ struct Image {
 
 // kShifted: with zeros in the low bits; kRepeated: with two equal bytes, where samples have two.
 enum class Kind { kNoise, kExtremes, kSlope, kLabels, kConstant, kShifted, kRepeated };
-constexpr Kind kKinds[] = {Kind::kNoise, Kind::kExtremes, Kind::kSlope, Kind::kLabels, Kind::kConstant, Kind::kShifted, Kind::kRepeated};
+constexpr Kind kKinds[] = {Kind::kNoise,    Kind::kExtremes, Kind::kSlope,   Kind::kLabels,
+                           Kind::kConstant, Kind::kShifted,  Kind::kRepeated};
 
 Image make_image(Random &random, uint32_t width, uint32_t height, uint32_t channels, uint32_t bits, Kind kind);
 

@@ -62,7 +62,8 @@ struct DecodedChannel {
     for (auto &plane : planes.plane) std::fill(std::begin(plane), std::end(plane), kUntouched);
     end = decode(bytes.data(), channel, shape, planes.plane[1]);
     for (uint32_t n : {0, 2, 3})
-      CHECK(std::all_of(std::begin(planes.plane[n]), std::end(planes.plane[n]), [](Sample sample) { return sample == kUntouched; }));
+      CHECK(std::all_of(std::begin(planes.plane[n]), std::end(planes.plane[n]),
+                        [](Sample sample) { return sample == kUntouched; }));
   }
 };
 
@@ -71,10 +72,12 @@ void check_same_pixels(const Planes<Sample> &actual, const Planes<Sample> &expec
   for (uint32_t y = 0; y < shape.height; y++)
     for (uint32_t x = 0; x < shape.width; x++)
       if (actual.plane[1][y * L3_TILE + x] != expected.plane[1][y * L3_TILE + x])
-        testing::fail(__FILE__, __LINE__, "the samples at (" + std::to_string(x) + ", " + std::to_string(y) + ") differ");
+        testing::fail(__FILE__, __LINE__,
+                      "the samples at (" + std::to_string(x) + ", " + std::to_string(y) + ") differ");
 }
 
-// All back ends must agree with the lock-step form about where a stream ends, and about its pixels if that is where it should end.
+// All back ends must agree with the lock-step form about where a stream ends, and about its pixels if that is where it
+// should end.
 template <typename Sample>
 void check_stream(Random &random, const ChannelChoice &choice, const Bytes &stream, bool valid) {
   FastTile tile;
@@ -108,8 +111,8 @@ void check_channels() {
       for (const bool has_bitmap : {false, true})
         for (const TileShape shape : tile_shapes(random)) {
           const ChannelChoice choice{kBits<Sample>, predictor, index_bits, has_bitmap, shape};
-          const testing::Context context("predictor %u, %u index bits, bitmap %d, %u x %u", predictor, index_bits, has_bitmap, shape.width,
-                                         shape.height);
+          const testing::Context context("predictor %u, %u index bits, bitmap %d, %u x %u", predictor, index_bits,
+                                         has_bitmap, shape.width, shape.height);
           const Bytes stream = random_stream(random, choice);
           check_stream<Sample>(random, choice, stream, true);
           check_stream<Sample>(random, choice, with_random_body(random, choice, stream), false);
@@ -146,7 +149,8 @@ Planes<Sample> random_planes(Random &random) {
 
 // docs/format.md, "Colour transform", read backwards.
 template <typename Sample>
-Sample unscaled_sample_of(const Planes<Sample> &planes, uint32_t channels, uint32_t transform, uint32_t channel, uint32_t at) {
+Sample unscaled_sample_of(const Planes<Sample> &planes, uint32_t channels, uint32_t transform, uint32_t channel,
+                          uint32_t at) {
   constexpr uint32_t middle = 1u << (kBits<Sample> - 1);
   const Sample stored = planes.plane[channel_of_plane(channel, channels)][at];
   if (transform == kTransformNone || channel == 1 || channel == 3) return stored;
@@ -181,12 +185,14 @@ void check_writing(const Placement &placement, const Bytes &block, uint32_t row_
   const testing::Context context("start %u, stride %u", placement.start, placement.stride);
   constexpr uint32_t margin = 128;
   const uint32_t rows = uint32_t(block.size()) / row_size;
-  const size_t before = margin + placement.start, size = before + size_t(rows - 1) * placement.stride + row_size + margin;
+  const size_t before = margin + placement.start,
+               size = before + size_t(rows - 1) * placement.stride + row_size + margin;
   Bytes memory(size + 64), expected(size, 0xA5);
   uint8_t *const buffer = memory.data() + (-uintptr_t(memory.data()) & 63);  // starts a cache line
   std::fill_n(buffer, size, 0xA5);
   for (uint32_t y = 0; y < rows; y++)
-    std::copy_n(block.begin() + y * row_size, row_size, expected.begin() + ptrdiff_t(before + size_t(y) * placement.stride));
+    std::copy_n(block.begin() + y * row_size, row_size,
+                expected.begin() + ptrdiff_t(before + size_t(y) * placement.stride));
   write(buffer + before);
   CHECK(std::equal(expected.begin(), expected.end(), buffer));
 }
@@ -199,7 +205,8 @@ void check_store_tile() {
     for (uint32_t color = 0; color < (channels < 3 ? 1u : uint32_t(kTransforms)); color++)
       for (uint32_t width = 1; width <= L3_TILE; width++) {
         const TileShape shape{width, width % 8 == 0 ? random.between(1, L3_TILE) : random.between(1, 5)};
-        const Transform transform = {color, kBits<Sample> == 16 && random.below(2) ? scale_factor(random.below(16)) : 1};
+        const Transform transform = {color,
+                                     kBits<Sample> == 16 && random.below(2) ? scale_factor(random.below(16)) : 1};
         const uint32_t row_size = width * channels * sizeof(Sample);
         Bytes block(row_size * shape.height);
         for (uint32_t i = 0; i < shape.pixels() * channels; i++) {
@@ -207,13 +214,14 @@ void check_store_tile() {
           store(block.data() + i * sizeof(Sample), sample_of(*planes, channels, transform, i % channels, at));
         }
         for (const Kernels *kernels : runnable_backends()) {
-          const testing::Context context("%s, %u channels, transform %u, factor %u, %u x %u", kernels->name, channels, color,
-                                         transform.factor, width, shape.height);
+          const testing::Context context("%s, %u channels, transform %u, factor %u, %u x %u", kernels->name, channels,
+                                         color, transform.factor, width, shape.height);
           for (const Placement &placement : placements(random, row_size))
             for (const bool bypass_cache : {false, true})
               if (!bypass_cache || placement.at_lines())
                 check_writing(placement, block, row_size, [&](uint8_t *out) {
-                  store_tile_of<Sample>(*kernels)(*planes, channels, transform, shape, out, placement.stride, bypass_cache);
+                  store_tile_of<Sample> (*kernels)(*planes, channels, transform, shape, out, placement.stride,
+                                                   bypass_cache);
                 });
         }
       }
@@ -241,14 +249,16 @@ void check_encode_tile() {
       for (uint32_t i = 0; i < 24; i++) {
         const TileShape shape{i % 3 ? random.between(1, 64) : 64, i % 4 ? random.between(1, 64) : 64};
         const uint32_t channels = 1 + i % L3_MAX_CHANNELS;
-        const testing::Context context("kind %d, effort %u, %u channels, %u x %u", int(kind), effort, channels, shape.width, shape.height);
+        const testing::Context context("kind %d, effort %u, %u channels, %u x %u", int(kind), effort, channels,
+                                       shape.width, shape.height);
         const Image image = make_image(random, shape.width, shape.height, channels, kBits<Sample>, kind);
         const uint32_t gap = random.below(4);
         const Bytes pixels = with_gaps(random, image, gap);
         const auto encode_with = [&](const Kernels &kernels) {
           Bytes stream(sizeof(Planes<Sample>) + 4096);
           const auto encode_tile = encode_tile_of<Sample>(kernels);
-          stream.resize(encode_tile(pixels.data() + gap, image.row_size() + gap, channels, effort, shape, stream.data()));
+          stream.resize(
+              encode_tile(pixels.data() + gap, image.row_size() + gap, channels, effort, shape, stream.data()));
           return stream;
         };
         const Bytes expected = encode_with(kPortableKernels);
@@ -276,12 +286,14 @@ TEST(copy_rows) {
     const uint32_t rows = random.between(1, 9), in_stride = row_size + random.below(40);
     const Bytes in = random.bytes(size_t(rows - 1) * in_stride + row_size);
     Bytes block;
-    for (uint32_t y = 0; y < rows; y++) block.insert(block.end(), in.begin() + y * in_stride, in.begin() + y * in_stride + row_size);
+    for (uint32_t y = 0; y < rows; y++)
+      block.insert(block.end(), in.begin() + y * in_stride, in.begin() + y * in_stride + row_size);
     for (const Kernels *kernels : runnable_backends()) {
       const testing::Context context("%s, %u rows of %u bytes", kernels->name, rows, row_size);
       for (const Placement &placement : placements(random, row_size))
-        check_writing(placement, block, row_size,
-                      [&](uint8_t *out) { kernels->copy_rows(in.data(), in_stride, out, placement.stride, row_size, rows); });
+        check_writing(placement, block, row_size, [&](uint8_t *out) {
+          kernels->copy_rows(in.data(), in_stride, out, placement.stride, row_size, rows);
+        });
     }
   }
 }
@@ -293,28 +305,30 @@ TEST(stream_rows) {
     const uint32_t rows = random.between(1, i % 8 ? 5 : L3_TILE);
     std::vector<uint32_t> piece_sizes(random.between(1, 4));
     uint32_t row_size = 0;
-    for (uint32_t &size : piece_sizes) row_size += size = random.below(3) ? random.between(1, 600) : random.between(1, 8) * kCacheLine;
+    for (uint32_t &size : piece_sizes)
+      row_size += size = random.below(3) ? random.between(1, 600) : random.between(1, 8) * kCacheLine;
     const Bytes block = random.bytes(row_size * rows);
     std::vector<Bytes> pieces;
     for (uint32_t left = 0, n = 0; n < piece_sizes.size(); left += piece_sizes[n++]) {
       Bytes piece(kCacheLine, 0xEE);
       for (uint32_t y = 0; y < rows; y++)
-        piece.insert(piece.end(), block.begin() + y * row_size + left, block.begin() + y * row_size + left + piece_sizes[n]);
+        piece.insert(piece.end(), block.begin() + y * row_size + left,
+                     block.begin() + y * row_size + left + piece_sizes[n]);
       piece.insert(piece.end(), kCacheLine, 0xEE);
       pieces.push_back(Bytes(piece.begin(), piece.end()));
     }
     for (const Kernels *kernels : runnable_backends()) {
       if (!kernels->stream_rows) continue;
-      const testing::Context context("%s, %u rows of %zu pieces, %u bytes, the first %u", kernels->name, rows, pieces.size(), row_size,
-                                     piece_sizes[0]);
+      const testing::Context context("%s, %u rows of %zu pieces, %u bytes, the first %u", kernels->name, rows,
+                                     pieces.size(), row_size, piece_sizes[0]);
       for (const Placement &placement : placements(random, row_size))
         check_writing(placement, block, row_size, [&](uint8_t *out) {
           Seam seam;
           bool line_waits = false;
           for (size_t n = 0; n < pieces.size(); out += piece_sizes[n++]) {
             const bool to_right = n + 1 < pieces.size() && piece_sizes[n] >= kCacheLine && i % 5;
-            kernels->stream_rows(pieces[n].data() + kCacheLine, piece_sizes[n], out, placement.stride, piece_sizes[n], rows, seam,
-                                 line_waits, to_right);
+            kernels->stream_rows(pieces[n].data() + kCacheLine, piece_sizes[n], out, placement.stride, piece_sizes[n],
+                                 rows, seam, line_waits, to_right);
             line_waits = to_right;
           }
         });

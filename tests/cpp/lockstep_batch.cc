@@ -3,11 +3,11 @@
 #include <memory>
 #include <vector>
 
-#include "format/bytes.h"
 #include "checked_lanes.h"
 #include "cuda/fast8_tile.h"
 #include "cuda/general_tile.h"
 #include "cuda/stored_tile.h"
+#include "format/bytes.h"
 
 namespace l3 {
 namespace {
@@ -25,8 +25,10 @@ void decode_general(const TilePart &tile) {
   FastTile fast;
   CHECK(general::parse(tile, &fast));  // the host lets nothing else through
   std::vector<Sample> planes(L3_MAX_CHANNELS * kPlaneSize);
-  for (uint32_t team = 0; team < general::kTeams; team++) general::decode_channel<CheckedLanes>(tile, fast, team, planes.data());
-  for (uint32_t thread = 0; thread < general::kThreads; thread++) general::write_part(tile, fast, planes.data(), thread);
+  for (uint32_t team = 0; team < general::kTeams; team++)
+    general::decode_channel<CheckedLanes>(tile, fast, team, planes.data());
+  for (uint32_t thread = 0; thread < general::kThreads; thread++)
+    general::write_part(tile, fast, planes.data(), thread);
 }
 
 void copy_stored(const TilePart &tile) {

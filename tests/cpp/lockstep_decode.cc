@@ -1,7 +1,7 @@
 // Decodes files as a GPU would, in lock step on the CPU, for lockstep_oracle.py.
 //
-// Reads lines "FILE TARGET X Y WIDTH HEIGHT"; a region without width is the whole image. Writes the region's pixels, without gaps, to
-// TARGET and answers "decoded", or answers the status for which the file is refused.
+// Reads lines "FILE TARGET X Y WIDTH HEIGHT"; a region without width is the whole image. Writes the region's pixels,
+// without gaps, to TARGET and answers "decoded", or answers the status for which the file is refused.
 #include <algorithm>
 #include <cstddef>
 #include <fstream>
@@ -57,7 +57,9 @@ int main() try {
     const std::string bytes(std::istreambuf_iterator<char>(in), {});
     Bytes pixels;
     const l3_status status = decode(Bytes(bytes.begin(), bytes.end()), region, &pixels);
-    if (!status) std::ofstream(target, std::ios::binary).write(reinterpret_cast<const char *>(pixels.data()), std::streamsize(pixels.size()));
+    if (!status)
+      std::ofstream(target, std::ios::binary)
+          .write(reinterpret_cast<const char *>(pixels.data()), std::streamsize(pixels.size()));
     std::cout << (status ? l3_status_text(status) : "decoded") << std::endl;
   }
 } catch (const testing::Failure &) {

@@ -1,16 +1,16 @@
-// Damaged files: the golden ones cut short, with single bits flipped, with bytes changed at random, with forged offsets, and with random
-// bytes behind a sound header. Decoding gives an error or pixels, never a crash or an access outside the buffers, which a sanitizer sees as
-// these have exactly their sizes; with verification, an error or the right pixels. All back ends come to the same verdict, and so does
-// l3_verify, which does not decode.
+// Damaged files: the golden ones cut short, with single bits flipped, with bytes changed at random, with forged
+// offsets, and with random bytes behind a sound header. Decoding gives an error or pixels, never a crash or an access
+// outside the buffers, which a sanitizer sees as these have exactly their sizes; with verification, an error or the
+// right pixels. All back ends come to the same verdict, and so does l3_verify, which does not decode.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <iterator>
 
 #include "backends.h"
-#include "format/bytes.h"
 #include "checksums.h"
 #include "data_files.h"
+#include "format/bytes.h"
 #include "testing.h"
 
 using namespace l3;
@@ -97,7 +97,8 @@ l3_rect random_region(Random &random, const Bytes &file) {
 }
 
 // What must hold of any bytes. `backends`: those that decode it.
-Decoded check_any_bytes(Executions &executions, Random &random, const Bytes &file, const std::vector<const Kernels *> &backends) {
+Decoded check_any_bytes(Executions &executions, Random &random, const Bytes &file,
+                        const std::vector<const Kernels *> &backends) {
   const l3_rect roi = random_region(random, file);
   const bool with_region = random.below(4) == 0;
   Decoded first;
@@ -242,8 +243,14 @@ TEST(forged_offsets) {
       Bytes forged = golden.file;
       uint8_t *const entry = forged.data() + offsets + 4 * random.below(tiles + 1);
       const uint32_t payload = golden.stream.info.payload_size, right = load<uint32_t>(entry);
-      const uint32_t values[] = {random.below(payload + 1), random.below(payload / 4 + 1) * 4, payload, payload + 4, right + 4, right - 4,
-                                 0xFFFFFFFC, 0x80000000};
+      const uint32_t values[] = {random.below(payload + 1),
+                                 random.below(payload / 4 + 1) * 4,
+                                 payload,
+                                 payload + 4,
+                                 right + 4,
+                                 right - 4,
+                                 0xFFFFFFFC,
+                                 0x80000000};
       store(entry, values[i % std::size(values)]);
       check_verified(executions, golden, forged);
       repair_checksums(forged.data(), forged.size());

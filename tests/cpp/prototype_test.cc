@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "format/bytes.h"
-#include "images.h"
 #include "format/planes.h"
+#include "images.h"
 #include "testing.h"
 
 using namespace l3;
@@ -12,7 +12,8 @@ namespace {
 
 constexpr uint32_t kTilesX = 19, kTilesY = 23, kTiles = kTilesX * kTilesY;
 
-// A patch of one value: row 0 is the value, each later row the one above it. Fields of zeros, `width` bits each, give it its size.
+// A patch of one value: row 0 is the value, each later row the one above it. Fields of zeros, `width` bits each, give
+// it its size.
 void append_patch(uint8_t value, uint32_t width, Bytes *patches) {
   for (uint32_t y = 0; y < L3_TILE; y++) {
     const size_t row = patches->size();
@@ -83,7 +84,8 @@ TEST(pieces) {
     output.data = pixels.data();
     output.row_stride = file.image.row_size();
     for (uint32_t first = 0; first < kTiles; first += piece)
-      CHECK_EQUAL(l3_decode_tiles(&stream, nullptr, &output, 0, first, std::min(piece, kTiles - first), nullptr), L3_OK);
+      CHECK_EQUAL(l3_decode_tiles(&stream, nullptr, &output, 0, first, std::min(piece, kTiles - first), nullptr),
+                  L3_OK);
     CHECK(pixels == file.image.pixels);
   }
 }

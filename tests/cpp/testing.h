@@ -1,5 +1,5 @@
-// A small test framework. TEST registers a function, CHECK and CHECK_EQUAL end it with a message where they fail, and a Context in scope
-// adds to the message.
+// A small test framework. TEST registers a function, CHECK and CHECK_EQUAL end it with a message where they fail, and a
+// Context in scope adds to the message.
 #pragma once
 
 #include <exception>
@@ -51,8 +51,8 @@ std::string error_of(Call call) {
 
 }  // namespace testing
 
-#define TEST(name)                                                   \
-  static void name();                                                \
+#define TEST(name)                                                     \
+  static void name();                                                  \
   static const testing::Registration name##_registration(#name, name); \
   static void name()
 

@@ -1,11 +1,11 @@
-// Checking files without decoding them: every bit that a checksum covers, and the same verdict as the decoder's. (mutation_test.cc has more
-// of the latter.)
+// Checking files without decoding them: every bit that a checksum covers, and the same verdict as the decoder's.
+// (mutation_test.cc has more of the latter.)
 #include <map>
 
 #include "backends.h"
-#include "format/bytes.h"
 #include "checksums.h"
 #include "data_files.h"
+#include "format/bytes.h"
 #include "testing.h"
 
 using namespace l3;
@@ -53,7 +53,8 @@ TEST(every_bit_that_a_checksum_covers) {
       CHECK_EQUAL(verify(file).message, "");
       constexpr uint32_t kTrailer = 16;  // which decoders ignore
       for (uint32_t bit = 0; bit < 8 * file.size(); bit++) {
-        const testing::Context context("profile %d, %u bits, bit %u of %zu bytes", int(profile), bits, bit, file.size());
+        const testing::Context context("profile %d, %u bits, bit %u of %zu bytes", int(profile), bits, bit,
+                                       file.size());
         Bytes flipped = file;
         flipped[bit / 8] = uint8_t(flipped[bit / 8] ^ 1u << bit % 8);
         CHECK_EQUAL(verify(flipped).status != L3_OK, bit / 8 < file.size() - kTrailer);
@@ -81,7 +82,8 @@ TEST(the_part_that_is_damaged_is_named) {
   CHECK_EQUAL(message(stream.checksums), "the tables' checksum does not match");
   CHECK_EQUAL(message(stream.metadata), "the metadata's checksum does not match");
   CHECK_EQUAL(message(stream.payload), "tile 0 (row 0, column 0): the checksum does not match");
-  CHECK_EQUAL(message(stream.payload + stream.info.payload_size - 1), "tile 3 (row 1, column 1): the checksum does not match");
+  CHECK_EQUAL(message(stream.payload + stream.info.payload_size - 1),
+              "tile 3 (row 1, column 1): the checksum does not match");
 }
 
 // Files without checksums, and forged ones whose checksums are right, are judged by their structure alone.
@@ -95,7 +97,8 @@ TEST(the_verdict_is_that_of_the_decoder) {
         l3_stream stream;
         CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
         for (uint32_t i = 0; i < 400; i++) {
-          const testing::Context context("profile %d, %u bits, checksums %d, mutant %u", int(profile), bits, checksums, i);
+          const testing::Context context("profile %d, %u bits, checksums %d, mutant %u", int(profile), bits, checksums,
+                                         i);
           Bytes damaged = file;
           const uint32_t payload = uint32_t(stream.payload - file.data());
           damaged[payload + random.below(stream.info.payload_size)] = uint8_t(random());
@@ -105,7 +108,8 @@ TEST(the_verdict_is_that_of_the_decoder) {
           problems[message.substr(message.find(": ") + 1)]++;  // without the tile
         }
       }
-  for (const char *problem : {"", " the checksum does not match", " a body that is not consumed exactly", " a row wider than the samples"})
+  for (const char *problem :
+       {"", " the checksum does not match", " a body that is not consumed exactly", " a row wider than the samples"})
     CHECK(problems[problem] > 5);
 }
 

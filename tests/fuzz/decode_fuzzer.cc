@@ -1,4 +1,5 @@
-// Decodes whatever libFuzzer comes up with. Checksums are made right after most mutations, or few would get past the header.
+// Decodes whatever libFuzzer comes up with. Checksums are made right after most mutations, or few would get past the
+// header.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,7 +22,8 @@ struct Result {
 };
 
 Result decode(const l3_stream &stream, const l3_rect &roi, l3_color color, l3_sample sample, uint32_t options) {
-  const size_t row_size = size_t(roi.width) * l3_output_channels(&stream.info, color) * l3_output_sample_size(&stream.info, sample);
+  const size_t row_size =
+      size_t(roi.width) * l3_output_channels(&stream.info, color) * l3_output_sample_size(&stream.info, sample);
   Result result{{}, std::vector<uint8_t>(row_size * roi.height)};
   const l3_output output = {result.pixels.data(), row_size, color, sample, 1};
   l3_decode(&stream, &roi, &output, options, &result.error);
@@ -71,7 +73,8 @@ void read_metadata(const l3_stream &stream) {
   l3_metadata entry;
   while (!l3_next_metadata(&stream, &cursor, &entry, nullptr) && entry.key) {
     std::vector<uint8_t> copy(entry.key, entry.key + entry.key_size);
-    copy.insert(copy.end(), static_cast<const uint8_t *>(entry.value), static_cast<const uint8_t *>(entry.value) + entry.value_size);
+    copy.insert(copy.end(), static_cast<const uint8_t *>(entry.value),
+                static_cast<const uint8_t *>(entry.value) + entry.value_size);
   }
 }
 

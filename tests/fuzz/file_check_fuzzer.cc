@@ -1,12 +1,12 @@
-// Checks whatever libFuzzer comes up with as the readers check files. Checksums are made right after most mutations, or few would get past
-// the first.
+// Checks whatever libFuzzer comes up with as the readers check files. Checksums are made right after most mutations, or
+// few would get past the first.
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
 
-#include "format/bytes.h"
 #include "checksums.h"
+#include "format/bytes.h"
 #include "format/crc32.h"
 #include "loader/checks/file_check.h"
 

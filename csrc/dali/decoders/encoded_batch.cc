@@ -19,7 +19,8 @@ l3_color ToColor(dali::DALIImageType type) {
     case dali::DALI_YCbCr: return L3_COLOR_YCBCR;
     case dali::DALI_ANY_DATA: return L3_COLOR_NATIVE;
   }
-  throw std::invalid_argument(make_string("`output_type` must be RGB, BGR, GRAY, YCbCr or ANY_DATA, not ", static_cast<int>(type)));
+  throw std::invalid_argument(
+      make_string("`output_type` must be RGB, BGR, GRAY, YCbCr or ANY_DATA, not ", static_cast<int>(type)));
 }
 
 l3_sample ToSample(dali::DALIDataType type) {
@@ -31,7 +32,9 @@ l3_sample ToSample(dali::DALIDataType type) {
     case DALI_UINT32: return L3_SAMPLE_U32;
     case DALI_INT32: return L3_SAMPLE_I32;
     case DALI_FLOAT: return L3_SAMPLE_F32;
-    default: throw std::invalid_argument(make_string("`dtype` must be UINT8, INT8, UINT16, INT16, UINT32, INT32 or FLOAT, not ", type));
+    default:
+      throw std::invalid_argument(
+          make_string("`dtype` must be UINT8, INT8, UINT16, INT16, UINT32, INT32 or FLOAT, not ", type));
   }
 }
 
@@ -48,7 +51,8 @@ std::string NameOf(const dali::TensorList<CPUBackend> &input, int sample) {
 }
 
 [[noreturn]] void FailSample(const dali::TensorList<CPUBackend> &input, int sample, const std::string &reason) {
-  throw std::runtime_error(make_string("Failed to decode sample #", sample, " (", NameOf(input, sample), "): ", reason));
+  throw std::runtime_error(
+      make_string("Failed to decode sample #", sample, " (", NameOf(input, sample), "): ", reason));
 }
 
 l3_info OnePixel() {
@@ -58,8 +62,8 @@ l3_info OnePixel() {
   return info;
 }
 
-// Whether a broken file tells the size that its image had. A header alone may claim anything: it is believed as far as the file is long
-// enough for the image's table of tiles.
+// Whether a broken file tells the size that its image had. A header alone may claim anything: it is believed as far as
+// the file is long enough for the image's table of tiles.
 bool HasPlausibleHeader(const uint8_t *data, size_t size, l3_info *info) {
   return l3_peek(data, size, info, nullptr) == L3_OK && uint64_t{info->tiles_x} * info->tiles_y * 4 <= size;
 }
@@ -80,14 +84,17 @@ void EncodedBatch::Parse(const dali::OpSpec &spec, const dali::Workspace &ws, st
   const auto &input = ws.Input<CPUBackend>(0);
   const int batch_size = input.num_samples();
   if (input.type() != DALI_UINT8) {
-    throw std::invalid_argument(make_string("The input must hold the bytes of encoded files as uint8, not ", input.type()));
+    throw std::invalid_argument(
+        make_string("The input must hold the bytes of encoded files as uint8, not ", input.type()));
   }
   roi_.Acquire(spec, ws, batch_size);
   samples_.resize(batch_size);
   for (int i = 0; i < batch_size; i++) Open(input, i);
 
-  // A broken file that does not tell its size counts as an image like the others, which suits the operators that follow.
-  const auto good = std::find_if(samples_.begin(), samples_.end(), [](const Sample &sample) { return sample.problem.empty(); });
+  // A broken file that does not tell its size counts as an image like the others, which suits the operators that
+  // follow.
+  const auto good =
+      std::find_if(samples_.begin(), samples_.end(), [](const Sample &sample) { return sample.problem.empty(); });
   const l3_info usual = good == samples_.end() ? OnePixel() : good->stream.info;
   for (Sample &sample : samples_)
     if (sample.stream.info.width == 0) sample.stream.info = usual;
@@ -98,7 +105,8 @@ void EncodedBatch::Parse(const dali::OpSpec &spec, const dali::Workspace &ws, st
   for (int i = 0; i < batch_size; i++) {
     auto &[stream, roi, problem] = samples_[i];
     roi = Region(input, i);
-    outputs[0].shape.set_tensor_shape(i, dali::TensorShape<3>(roi.height, roi.width, l3_output_channels(&stream.info, color_)));
+    outputs[0].shape.set_tensor_shape(
+        i, dali::TensorShape<3>(roi.height, roi.width, l3_output_channels(&stream.info, color_)));
   }
   if (zeros_) outputs[1] = {dali::uniform_list_shape(batch_size, dali::TensorShape<0>()), DALI_BOOL};
 }
@@ -130,7 +138,8 @@ l3_output EncodedBatch::Output(int i, void *data) const {
   const auto &[stream, roi, problem] = samples_[i];
   l3_output output = {};
   output.data = data;
-  output.row_stride = size_t{roi.width} * l3_output_channels(&stream.info, color_) * l3_output_sample_size(&stream.info, sample_type_);
+  output.row_stride =
+      size_t{roi.width} * l3_output_channels(&stream.info, color_) * l3_output_sample_size(&stream.info, sample_type_);
   output.color = color_;
   output.sample = sample_type_;
   return output;

@@ -1,5 +1,5 @@
-// What the operators decoders.l3 for the CPU and for the GPU share: their arguments, the parsing of a batch by them, and what is done about
-// samples that cannot be decoded.
+// What the operators decoders.l3 for the CPU and for the GPU share: their arguments, the parsing of a batch by them,
+// and what is done about samples that cannot be decoded.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ int ValidityOutputs(const dali::OpSpec &spec);
 class EncodedBatch {
  public:
   struct Sample {
-    l3_stream stream;     // of a file whose header and tables can be read; of another, what it counts as
+    l3_stream stream;  // of a file whose header and tables can be read; of another, what it counts as
     l3_rect roi;
     std::string problem;  // why the sample becomes zeros; empty for one that is decoded
   };
@@ -26,8 +26,9 @@ class EncodedBatch {
   // Reads the operator's arguments. Throws std::invalid_argument when they cannot be used.
   explicit EncodedBatch(const dali::OpSpec &spec);
 
-  // Reads the headers of the files that are a workspace's first input, and describes the outputs. Throws with the file's name and the reason
-  // when one cannot be decoded, unless those become zeros, or when a region is not inside its image.
+  // Reads the headers of the files that are a workspace's first input, and describes the outputs. Throws with the
+  // file's name and the reason when one cannot be decoded, unless those become zeros, or when a region is not inside
+  // its image.
   void Parse(const dali::OpSpec &spec, const dali::Workspace &ws, std::vector<dali::OutputDesc> &outputs);
 
   const std::vector<Sample> &samples() const { return samples_; }

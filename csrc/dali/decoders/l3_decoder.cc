@@ -11,7 +11,8 @@ namespace {
 
 using dali::CPUBackend;
 
-// Tiles in a piece: some 100 microseconds of work, so that taking a piece costs nothing beside it and one image still occupies all threads.
+// Tiles in a piece: some 100 microseconds of work, so that taking a piece costs nothing beside it and one image still
+// occupies all threads.
 constexpr uint32_t kTilesPerPiece = 64;
 
 size_t BytesOf(const dali::TensorList<CPUBackend> &list, int sample) {
@@ -71,7 +72,8 @@ void L3Decoder::DecodePiece(const Piece &piece, dali::TensorList<CPUBackend> &ou
   destination.bypass_cache = bypass_cache;
   const uint32_t options = batch_.verify() ? L3_VERIFY : 0;
   l3_error error;
-  if (l3_decode_tiles(&stream, &roi, &destination, options, piece.first_tile, piece.tile_count, &error) == L3_OK) return;
+  if (l3_decode_tiles(&stream, &roi, &destination, options, piece.first_tile, piece.tile_count, &error) == L3_OK)
+    return;
 
   std::lock_guard lock(failures_mutex_);
   const auto [failure, is_first] = failures_.try_emplace(piece.sample, Failure{piece.first_tile, error});
@@ -101,11 +103,13 @@ Colors and samples are converted as :meth:`nvidia.dali.fn.decoders.image` conver
     .NumOutput(1)
     .AdditionalOutputsFn(dali_l3::ValidityOutputs)
     .InputDox(0, "data", "1D TensorList of uint8", "Encoded files.")
-    .InputDox(1, "anchor", "1D TensorList of float or int",
-              R"code(Start of the region along the axes that `axes` or `axis_names` names. Integers are pixels; floats are relative to the
+    .InputDox(
+        1, "anchor", "1D TensorList of float or int",
+        R"code(Start of the region along the axes that `axes` or `axis_names` names. Integers are pixels; floats are relative to the
 image unless `normalized_anchor` is False.)code")
-    .InputDox(2, "shape", "1D TensorList of float or int",
-              R"code(Size of the region along the same axes, of the same type. Floats are relative to the image unless `normalized_shape` is
+    .InputDox(
+        2, "shape", "1D TensorList of float or int",
+        R"code(Size of the region along the same axes, of the same type. Floats are relative to the image unless `normalized_shape` is
 False.)code")
     .InputDevice(1, 3, InputDevice::CPU)
     .AddOptionalArg("output_type",
@@ -120,10 +124,11 @@ ITU-R BT.601.)code",
 Values are scaled to the range of the type: with UINT8, 65535 of a 16-bit image becomes 255; with UINT16 it stays what it is; with FLOAT it
 becomes 1.0.)code",
                         DALI_UINT8)
-    .AddOptionalArg("verify",
-                    R"code(Checks the checksums of the tiles that are decoded, in all profiles, where the file has them. Without it damage in a
+    .AddOptionalArg(
+        "verify",
+        R"code(Checks the checksums of the tiles that are decoded, in all profiles, where the file has them. Without it damage in a
 file may go unnoticed.)code",
-                    true)
+        true)
     .AddOptionalArg("on_error", R"code(What to do about files that cannot be decoded.
 
 * ``"raise"``: an error that names the file.

@@ -64,7 +64,8 @@ void L3DecoderMixed::RunImpl(dali::Workspace &ws) {
   }
   if (ws.NumOutput() == 1) return;
   valid_.Resize(dali::uniform_list_shape(static_cast<int>(samples.size()), dali::TensorShape<0>()), DALI_BOOL);
-  for (int i = 0; i < static_cast<int>(samples.size()); i++) *valid_.mutable_tensor<bool>(i) = samples[i].problem.empty();
+  for (int i = 0; i < static_cast<int>(samples.size()); i++)
+    *valid_.mutable_tensor<bool>(i) = samples[i].problem.empty();
   ws.Output<dali::GPUBackend>(1).Copy(valid_, ws.stream());
 }
 
@@ -72,7 +73,8 @@ void L3DecoderMixed::Decode(dali::Workspace &ws, dali::TensorList<dali::GPUBacke
   l3_error error;
   if (!decoder_) {
     l3_cuda_decoder *decoder;
-    if (l3_cuda_create(&decoder, &error) != L3_OK) throw std::runtime_error(make_string("decoders.l3: ", error.message));
+    if (l3_cuda_create(&decoder, &error) != L3_OK)
+      throw std::runtime_error(make_string("decoders.l3: ", error.message));
     decoder_.reset(decoder);
   }
 
@@ -91,7 +93,8 @@ void L3DecoderMixed::Decode(dali::Workspace &ws, dali::TensorList<dali::GPUBacke
   errors_.resize(images_.size());
   if (batch_.zeros()) options.errors = errors_.data();
   size_t failed;
-  const auto status = l3_cuda_decode(decoder_.get(), images_.data(), images_.size(), &options, ws.stream(), &failed, &error);
+  const auto status =
+      l3_cuda_decode(decoder_.get(), images_.data(), images_.size(), &options, ws.stream(), &failed, &error);
   if (status != L3_OK && failed < images_.size()) batch_.Fail(ws, numbers_[failed], error);
   if (status != L3_OK) throw std::runtime_error(make_string("decoders.l3: ", error.message));
   for (size_t i = 0; options.errors && i < images_.size(); i++)

@@ -30,7 +30,7 @@ class L3DecoderMixed : public dali::StatelessOperator<dali::MixedBackend> {
 
   EncodedBatch batch_;
   int device_id_;
-  dali::ThreadPoolBase threads_;  // DALI gives mixed operators none
+  dali::ThreadPoolBase threads_;                       // DALI gives mixed operators none
   std::unique_ptr<l3_cuda_decoder, Release> decoder_;  // made for the first batch
 
   // Of the current batch; members, so that their memory is not allocated anew for each.

@@ -29,20 +29,22 @@ int64_t ToPixel(double value) {
 }
 
 // All arguments of either kind, whether or not they name a region by themselves.
-constexpr const char *kCropArguments[] = {"crop", "crop_h", "crop_w", "crop_d", "crop_pos_x", "crop_pos_y", "crop_pos_z", "rounding"};
+constexpr const char *kCropArguments[] = {"crop",       "crop_h",     "crop_w",     "crop_d",
+                                          "crop_pos_x", "crop_pos_y", "crop_pos_z", "rounding"};
 constexpr const char *kSliceArguments[] = {"start",     "end",  "shape",      "rel_start",         "rel_end",
                                            "rel_shape", "axes", "axis_names", "normalized_anchor", "normalized_shape"};
 
 // The first of some arguments that the user has set, or an empty string.
 template <size_t count>
 std::string FirstGiven(const dali::OpSpec &spec, const char *const (&arguments)[count]) {
-  const auto given = std::find_if(arguments, arguments + count, [&](const char *name) { return spec.ArgumentDefined(name); });
+  const auto given =
+      std::find_if(arguments, arguments + count, [&](const char *name) { return spec.ArgumentDefined(name); });
   return given == arguments + count ? "" : make_string("`", *given, "`");
 }
 
 }  // namespace
 
-// ---- Crop ----
+// ---- Crop -----------------------------------------------------------------------------------------------------------
 
 CropArguments::CropArguments(const dali::OpSpec &spec)
     : crop_("crop", spec),
@@ -51,7 +53,8 @@ CropArguments::CropArguments(const dali::OpSpec &spec)
       position_y_("crop_pos_y", spec),
       position_x_("crop_pos_x", spec) {
   Require(height_.HasExplicitValue() == width_.HasExplicitValue(), "`crop_w` and `crop_h` must be given together");
-  Require(!crop_.HasExplicitValue() || !height_.HasExplicitValue(), "`crop` cannot be combined with `crop_h` and `crop_w`");
+  Require(!crop_.HasExplicitValue() || !height_.HasExplicitValue(),
+          "`crop` cannot be combined with `crop_h` and `crop_w`");
   const auto rounding = spec.GetArgument<std::string>("rounding");
   Require(rounding == "round" || rounding == "truncate",
           make_string("`rounding` must be \"round\" or \"truncate\", not \"", rounding, "\""));
@@ -73,18 +76,21 @@ void CropArguments::Acquire(const dali::OpSpec &spec, const dali::Workspace &ws,
 }
 
 Interval CropArguments::Window(int sample, int axis, int64_t extent) const {
-  const float requested = crop_.HasExplicitValue() ? crop_[sample].data[axis] : *(axis == 0 ? height_ : width_)[sample].data;
+  const float requested =
+      crop_.HasExplicitValue() ? crop_[sample].data[axis] : *(axis == 0 ? height_ : width_)[sample].data;
   const float position = *(axis == 0 ? position_y_ : position_x_)[sample].data;
-  Require(std::abs(requested) <= float{L3_MAX_DIMENSION}, make_string("A crop of ", requested, " pixels is out of range"));
+  Require(std::abs(requested) <= float{L3_MAX_DIMENSION},
+          make_string("A crop of ", requested, " pixels is out of range"));
   const auto size = static_cast<int64_t>(requested);
   if (size <= 0) return {0, extent};  // DALI's meaning: this axis is not cropped
-  Require(position >= 0 && position <= 1, make_string("`crop_pos_", axis == 0 ? 'y' : 'x', "` must be within 0 and 1, not ", position));
+  Require(position >= 0 && position <= 1,
+          make_string("`crop_pos_", axis == 0 ? 'y' : 'x', "` must be within 0 and 1, not ", position));
   const double offset = static_cast<double>(position) * static_cast<double>(extent - size);
   const int64_t start = truncate_ ? static_cast<int64_t>(offset) : std::llround(offset);
   return {start, start + size};
 }
 
-// ---- Slice ----
+// ---- Slice ----------------------------------------------------------------------------------------------------------
 
 SliceArguments::SliceArguments(const dali::OpSpec &spec)
     : start_("start", spec),
@@ -104,7 +110,8 @@ SliceArguments::SliceArguments(const dali::OpSpec &spec)
   Require(ends <= 1, "`end`, `rel_end`, `shape` and `rel_shape` exclude each other");
   named_ = starts + ends > 0;
   Require(!positional_ || spec.NumRegularInput() == 3, "A slice by inputs takes both, anchor and shape");
-  Require(!named_ || !positional_, "The inputs anchor and shape cannot be combined with `start`, `end`, `shape` or their `rel_` forms");
+  Require(!named_ || !positional_,
+          "The inputs anchor and shape cannot be combined with `start`, `end`, `shape` or their `rel_` forms");
 
   const bool axes_given = axes_.HasExplicitValue();
   Require(!axes_given || !spec.HasArgument("axis_names"), "`axes` and `axis_names` exclude each other");
@@ -148,7 +155,8 @@ void SliceArguments::AcquireAxes(const dali::OpSpec &spec, const dali::Workspace
   for (auto &axes : sample_axes_) {
     Require(axes.size() == 1 || axes.size() == kImageDims, "`axes` must name one or two axes");
     for (int &axis : axes) {
-      Require(axis >= -kImageDims && axis < kImageDims, make_string("The axis ", axis, " does not exist: an image has axes 0 and 1"));
+      Require(axis >= -kImageDims && axis < kImageDims,
+              make_string("The axis ", axis, " does not exist: an image has axes 0 and 1"));
       if (axis < 0) axis += kImageDims;
     }
     Require(axes.size() == 1 || axes[0] != axes[1], "`axes` must not name an axis twice");
@@ -167,7 +175,8 @@ void SliceArguments::AcquireInputs(const dali::Workspace &ws, int batch_size) {
     for (int i = 0; i < batch_size; i++) {
       const int64_t count = dali::volume(list.tensor_shape_span(i));
       Require(count == static_cast<int64_t>(sample_axes_[i].size()),
-              make_string("The inputs anchor and shape must have one value for each axis, ", sample_axes_[i].size(), " in all, not ", count));
+              make_string("The inputs anchor and shape must have one value for each axis, ", sample_axes_[i].size(),
+                          " in all, not ", count));
       const T *data = list.tensor<T>(i);
       values[i].assign(data, data + count);
     }
@@ -180,7 +189,8 @@ void SliceArguments::AcquireInputs(const dali::Workspace &ws, int batch_size) {
     case DALI_FLOAT: return read_both(float{});
     case DALI_INT32: return read_both(int32_t{});
     case DALI_INT64: return read_both(int64_t{});
-    default: throw std::invalid_argument(make_string("The inputs anchor and shape must be int32, int64 or float, not ", type));
+    default:
+      throw std::invalid_argument(make_string("The inputs anchor and shape must be int32, int64 or float, not ", type));
   }
 }
 
@@ -214,14 +224,14 @@ Interval SliceArguments::InputWindow(int sample, int index, int64_t extent) cons
   return {ToPixel(start), ToPixel(end)};
 }
 
-// ---- Either ----
+// ---- Either ---------------------------------------------------------------------------------------------------------
 
 RoiArguments::RoiArguments(const dali::OpSpec &spec) : crop_(spec), slice_(spec) {
   const std::string crop = FirstGiven(spec, kCropArguments);
   const std::string slice = spec.NumRegularInput() > 1 ? "the input `anchor`" : FirstGiven(spec, kSliceArguments);
   Require(crop.empty() || slice.empty(),
-          make_string("A region is given either by crop arguments or by slice arguments, not by both: ", crop, " is one of the former, ",
-                      slice, " of the latter"));
+          make_string("A region is given either by crop arguments or by slice arguments, not by both: ", crop,
+                      " is one of the former, ", slice, " of the latter"));
 }
 
 void RoiArguments::Acquire(const dali::OpSpec &spec, const dali::Workspace &ws, int batch_size) {
@@ -247,7 +257,8 @@ l3_rect RoiArguments::Region(int sample, uint32_t height, uint32_t width) const 
 l3_rect RoiArguments::RegionOfNoImage(int sample) const {
   const Interval y = Window(sample, 0, 1), x = Window(sample, 1, 1);
   const int64_t height = std::max<int64_t>(1, y.end - y.start), width = std::max<int64_t>(1, x.end - x.start);
-  Require(height <= L3_MAX_DIMENSION && width <= L3_MAX_DIMENSION && static_cast<uint64_t>(height * width) <= L3_MAX_RAW_SIZE,
+  Require(height <= L3_MAX_DIMENSION && width <= L3_MAX_DIMENSION &&
+              static_cast<uint64_t>(height * width) <= L3_MAX_RAW_SIZE,
           make_string("a region of height ", height, " and width ", width, " is larger than any image can be"));
   return {0, 0, static_cast<uint32_t>(width), static_cast<uint32_t>(height)};
 }

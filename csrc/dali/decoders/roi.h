@@ -1,7 +1,8 @@
-// The region of interest that an operator's arguments ask for: those of fn.decoders.image_crop or those of fn.decoders.image_slice.
+// The region of interest that an operator's arguments ask for: those of fn.decoders.image_crop or those of
+// fn.decoders.image_slice.
 //
-// DALI ships the headers of the classes behind those operators but does not export their code, so the arguments are read here, for images
-// alone and by the rules of DALI's documentation. Axis 0 is the height, axis 1 the width.
+// DALI ships the headers of the classes behind those operators but does not export their code, so the arguments are
+// read here, for images alone and by the rules of DALI's documentation. Axis 0 is the height, axis 1 the width.
 #pragma once
 
 #include <vector>
@@ -32,8 +33,8 @@ class CropArguments {
   bool truncate_;
 };
 
-// `start`, `end`, `shape` or their `rel_` forms, or the inputs anchor and shape with `normalized_anchor` and `normalized_shape`; `axes` or
-// `axis_names`.
+// `start`, `end`, `shape` or their `rel_` forms, or the inputs anchor and shape with `normalized_anchor` and
+// `normalized_shape`; `axes` or `axis_names`.
 class SliceArguments {
  public:
   explicit SliceArguments(const dali::OpSpec &spec);
@@ -51,8 +52,9 @@ class SliceArguments {
   dali::ArgValue<float, 1> rel_start_, rel_end_, rel_shape_;
   bool named_, positional_;
   bool normalized_anchor_, normalized_shape_;
-  std::vector<int> axis_names_;                 // as axes; empty where `axes` rules
-  std::vector<std::vector<int>> sample_axes_;   // of each sample of the batch: the axes that its values are for, in their order
+  std::vector<int> axis_names_;  // as axes; empty where `axes` rules
+  std::vector<std::vector<int>>
+      sample_axes_;  // of each sample of the batch: the axes that its values are for, in their order
   std::vector<std::vector<double>> anchors_, shapes_;  // of each sample: the values of the two inputs
   bool integer_inputs_ = false;
 };
@@ -69,8 +71,8 @@ class RoiArguments {
   // The region of one sample. Throws std::invalid_argument when it is empty or does not lie inside the image.
   l3_rect Region(int sample, uint32_t height, uint32_t width) const;
 
-  // A region of the size that the arguments give where there is no image: that of an image of one pixel, and at least that. Throws
-  // std::invalid_argument when no image can be so large.
+  // A region of the size that the arguments give where there is no image: that of an image of one pixel, and at least
+  // that. Throws std::invalid_argument when no image can be so large.
   l3_rect RegionOfNoImage(int sample) const;
 
  private:

@@ -1,15 +1,14 @@
 // Ctrl-C during a long call: Python notices only when the call returns.
 #pragma once
 
-#include <csignal>
-
 #include <atomic>
+#include <csignal>
 #include <mutex>
 
 namespace dali_l3 {
 
-// Notices SIGINT while an object of this class exists, and passes it on to the handler that was there before. Several may exist at once, in
-// any threads: the first sets the handler, the last one to go takes it back.
+// Notices SIGINT while an object of this class exists, and passes it on to the handler that was there before. Several
+// may exist at once, in any threads: the first sets the handler, the last one to go takes it back.
 class InterruptGuard {
  public:
   InterruptGuard() {
@@ -32,7 +31,8 @@ class InterruptGuard {
  private:
   static void handle(int signal) {
     interrupted_ = true;
-    const bool is_function = previous_.sa_handler != SIG_DFL && previous_.sa_handler != SIG_IGN && !(previous_.sa_flags & SA_SIGINFO);
+    const bool is_function =
+        previous_.sa_handler != SIG_DFL && previous_.sa_handler != SIG_IGN && !(previous_.sa_flags & SA_SIGINFO);
     if (is_function) previous_.sa_handler(signal);
   }
 

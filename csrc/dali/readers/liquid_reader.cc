@@ -25,18 +25,23 @@ uint64_t MemoryOf(const loader::Entry &entry) {
 class LiquidReader : public Reader {
  public:
   explicit LiquidReader(const dali::OpSpec &spec)
-      : Reader(spec), policy_(spec.GetArgument<std::string>("policy")), cache_size_(spec.GetArgument<int64_t>("cache_size")) {
+      : Reader(spec),
+        policy_(spec.GetArgument<std::string>("policy")),
+        cache_size_(spec.GetArgument<int64_t>("cache_size")) {
     if (policy_ != "liquid" && policy_ != "minio" && policy_ != "none")
       throw std::invalid_argument("policy is \"" + policy_ + R"(", but must be "liquid", "minio" or "none")");
     const auto order = spec.GetArgument<std::string>("read_order");
     if (order != "random" && order != "sequential")
       throw std::invalid_argument("read_order is \"" + order + R"(", but must be "random" or "sequential")");
     sequential_ = order == "sequential";
-    if (cache_size_ < 0) throw std::invalid_argument("cache_size is " + std::to_string(cache_size_) + " bytes, but must not be negative");
+    if (cache_size_ < 0)
+      throw std::invalid_argument("cache_size is " + std::to_string(cache_size_) + " bytes, but must not be negative");
     if (!spec.GetArgument<bool>("random_shuffle"))
       throw std::invalid_argument("readers.liquid always shuffles: without random_shuffle use readers.multi_format");
-    if (sequential_ && policy_ != "liquid") throw std::invalid_argument("read_order=\"sequential\" needs policy=\"liquid\"");
-    if (spec.ArgumentDefined("initial_fill")) DALI_WARN("readers.liquid shuffles the whole shard: initial_fill has no effect.");
+    if (sequential_ && policy_ != "liquid")
+      throw std::invalid_argument("read_order=\"sequential\" needs policy=\"liquid\"");
+    if (spec.ArgumentDefined("initial_fill"))
+      DALI_WARN("readers.liquid shuffles the whole shard: initial_fill has no effect.");
     if (spec.ArgumentDefined("shuffle_after_epoch_seed"))
       DALI_WARN("readers.liquid shuffles by seed: shuffle_after_epoch_seed has no effect.");
     if (spec.GetArgument<int>("num_shards") > 1 && !spec.GetArgument<bool>("stick_to_shard"))
@@ -72,7 +77,8 @@ class LiquidReader : public Reader {
     const auto cache_bytes = static_cast<uint64_t>(cache_size_);
 
     if (policy_ == "none") return std::make_unique<loader::MixPlan>(shards, std::move(groups), true, seed);
-    if (policy_ == "minio") return std::make_unique<loader::MinioPlan>(shards, std::move(groups), bytes, cache_bytes, seed);
+    if (policy_ == "minio")
+      return std::make_unique<loader::MinioPlan>(shards, std::move(groups), bytes, cache_bytes, seed);
     loader::LiquidPlanOptions options;
     options.shards = shards;
     options.cache_bytes = cache_bytes;
@@ -119,11 +125,15 @@ copied; the memory of what the pipeline holds, and of what is read ahead, comes 
   up varies.
 * ``"none"``: nothing.)code",
                     "liquid")
-    .AddOptionalArg("read_order", R"code(Order of reading from disk: ``"random"``, or ``"sequential"`` for disks on which seeking is slow,
+    .AddOptionalArg(
+        "read_order",
+        R"code(Order of reading from disk: ``"random"``, or ``"sequential"`` for disks on which seeking is slow,
 at the price of a worse shuffle.)code",
-                    "random")
-    .AddOptionalArg("random_shuffle", R"code(Always True; see ``readers.multi_format`` for a reader that does not shuffle.)code", true)
-    .AddOptionalArg("use_o_direct", R"code(Whether files are read past the page cache, where the file system allows it.)code", true)
+        "random")
+    .AddOptionalArg("random_shuffle",
+                    R"code(Always True; see ``readers.multi_format`` for a reader that does not shuffle.)code", true)
+    .AddOptionalArg("use_o_direct",
+                    R"code(Whether files are read past the page cache, where the file system allows it.)code", true)
     .AddParent("dali_l3__ReaderBase");
 
 }  // namespace dali

@@ -24,7 +24,9 @@ class MultiFormatReader : public Reader {
     if (mixes_ && spec.ArgumentDefined("initial_fill"))
       DALI_WARN("mix=\"dataset\" shuffles the whole shard: initial_fill has no effect.");
     if (spec.ArgumentDefined("shuffle_after_epoch_seed") && (mixes_ || !shuffle_after_epoch_))
-      DALI_WARN("shuffle_after_epoch_seed has no effect without shuffle_after_epoch, nor with mix=\"dataset\", which shuffles by seed.");
+      DALI_WARN(
+          "shuffle_after_epoch_seed has no effect without shuffle_after_epoch, nor with mix=\"dataset\", which "
+          "shuffles by seed.");
     Init();
   }
 
@@ -74,7 +76,8 @@ namespace dali {
 DALI_REGISTER_OPERATOR(readers__MultiFormat, dali_l3::MultiFormatReader, CPU);
 
 DALI_SCHEMA(readers__MultiFormat)
-    .DocStr(R"code(Reads files and their labels, like ``readers.file``, from a dataset whose images come in several formats.
+    .DocStr(
+        R"code(Reads files and their labels, like ``readers.file``, from a dataset whose images come in several formats.
 
 It takes the arguments of ``readers.file`` and, unless `mix` is given, delivers the same samples in the same order. Files are handed to the
 pipeline without being copied.
@@ -83,13 +86,15 @@ The outputs are the image files, the files of the `companions`, if any, and the 
     .NumInput(0)
     .NumOutput(2)
     .AdditionalOutputsFn(dali_l3::CompanionOutputs)
-    .AddOptionalArg<std::string>("mix", R"code(``"dataset"``: every batch holds the formats in the proportions that they have in the shard.
+    .AddOptionalArg<std::string>(
+        "mix", R"code(``"dataset"``: every batch holds the formats in the proportions that they have in the shard.
 
 The number of files of each format in a batch is the floor or the ceiling of its share, and all formats end the epoch together. Formats,
 which are told by signature, not by name, are divided among the shards one by one, and a reader keeps its shard. With `random_shuffle` or
 `shuffle_after_epoch` the whole shard is shuffled anew for every epoch, by `seed`; `initial_fill` has no effect.)code",
-                                 nullptr)
-    .AddOptionalArg("use_o_direct", R"code(Whether files are read past the page cache, where the file system allows it.)code", false)
+        nullptr)
+    .AddOptionalArg("use_o_direct",
+                    R"code(Whether files are read past the page cache, where the file system allows it.)code", false)
     .AddParent("dali_l3__ReaderBase");
 
 }  // namespace dali

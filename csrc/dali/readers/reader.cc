@@ -21,8 +21,8 @@ struct State {
   int64_t position = 0;  // number of the next batch
 };
 
-// Samples that are read ahead by default. A batch is scheduled only when DALI asks for another: were it but one batch ahead, the disk would be
-// idle whenever all of that had come before.
+// Samples that are read ahead by default. A batch is scheduled only when DALI asks for another: were it but one batch
+// ahead, the disk would be idle whenever all of that had come before.
 constexpr int kSamplesAhead = 64;
 
 void Warn(const std::string &message) { DALI_WARN(message); }
@@ -45,8 +45,8 @@ loader::Check ParseCheck(const std::string &name) {
 void Share(dali::TensorList<CPUBackend> &output, int sample, const loader::FileBytes &file, const std::string &path) {
   // Consumers take a file's bytes for constant; only DALI's types do not say so.
   std::shared_ptr<void> data = std::const_pointer_cast<uint8_t>(file.data);
-  output.SetSample(sample, std::move(data), file.size, false, dali::TensorShape<>{static_cast<int64_t>(file.size)}, DALI_UINT8,
-                   dali::CPU_ONLY_DEVICE_ID, dali::AccessOrder::host());
+  output.SetSample(sample, std::move(data), file.size, false, dali::TensorShape<>{static_cast<int64_t>(file.size)},
+                   DALI_UINT8, dali::CPU_ONLY_DEVICE_ID, dali::AccessOrder::host());
   output.SetSourceInfo(sample, path);
 }
 
@@ -66,9 +66,12 @@ int CompanionOutputs(const dali::OpSpec &spec) {
 }
 
 Reader::Reader(const dali::OpSpec &spec)
-    : Operator(spec), checkpointing_(spec.GetArgument<bool>("checkpointing")), seed_(spec.GetArgument<int64_t>("seed")) {
+    : Operator(spec),
+      checkpointing_(spec.GetArgument<bool>("checkpointing")),
+      seed_(spec.GetArgument<int64_t>("seed")) {
   if (spec.GetArgument<bool>("skip_cached_images"))
-    throw std::invalid_argument("skip_cached_images is not supported: this reader does not know of the decoder's cache");
+    throw std::invalid_argument(
+        "skip_cached_images is not supported: this reader does not know of the decoder's cache");
 }
 
 void Reader::Init() {
@@ -96,7 +99,8 @@ loader::CatalogueOptions Reader::MakeCatalogueOptions() const {
 
 loader::EngineOptions Reader::MakeEngineOptions() const {
   loader::EngineOptions options;
-  options.reading.mode = spec_.GetArgument<bool>("use_o_direct") ? loader::ReadMode::direct : loader::ReadMode::buffered;
+  options.reading.mode =
+      spec_.GetArgument<bool>("use_o_direct") ? loader::ReadMode::direct : loader::ReadMode::buffered;
   options.reading.check = ParseCheck(spec_.GetArgument<std::string>("check"));
   options.read_threads = spec_.GetArgument<int>("read_threads");
   if (!spec_.TryGetArgument(options.batches_ahead, "prefetch_queue_depth"))
@@ -105,9 +109,11 @@ loader::EngineOptions Reader::MakeEngineOptions() const {
   options.on_error = ParseOnError(spec_.GetArgument<std::string>("on_error"));
   const bool has_substitute = spec_.TryGetArgument(options.substitute, "substitute");
   if (has_substitute != (options.on_error == loader::OnError::substitute))
-    throw std::invalid_argument(R"(on_error="substitute" needs the argument substitute, a path, which is of no use otherwise)");
+    throw std::invalid_argument(
+        R"(on_error="substitute" needs the argument substitute, a path, which is of no use otherwise)");
   if (has_substitute && CompanionOutputs(spec_) > 0)
-    throw std::invalid_argument(R"(on_error="substitute" cannot be used with companions: the substitute has none. Use "skip")");
+    throw std::invalid_argument(
+        R"(on_error="substitute" cannot be used with companions: the substitute has none. Use "skip")");
   return options;
 }
 
@@ -124,7 +130,8 @@ loader::ShardOptions Reader::MakeShardOptions() const {
 loader::Engine &Reader::engine() const {
   std::lock_guard lock(engine_mutex_);
   if (engine_) return *engine_;
-  const loader::EngineOptions options = MakeEngineOptions();  // first, since listing takes longer than to find fault with them
+  const loader::EngineOptions options =
+      MakeEngineOptions();  // first, since listing takes longer than to find fault with them
   loader::Catalogue catalogue;
   {
     const InterruptGuard guard;
@@ -139,7 +146,8 @@ loader::Engine &Reader::engine() const {
 }
 
 std::unique_ptr<loader::SampleOrder> Reader::MakeOrder(const loader::Catalogue &catalogue) const {
-  return std::make_unique<loader::SampleOrder>(MakeShardOptions(), catalogue.entries.size(), MakePlan(catalogue, seed_));
+  return std::make_unique<loader::SampleOrder>(MakeShardOptions(), catalogue.entries.size(),
+                                               MakePlan(catalogue, seed_));
 }
 
 dali::ReaderMeta Reader::GetReaderMeta() const {
@@ -213,18 +221,21 @@ std::string Reader::Statistics() const { return loader::to_json(engine().statist
 // DALI's macros paste the schema's name into identifiers and expect to be used inside its namespace.
 namespace dali {
 
-// The arguments that both readers have beyond those of readers.file. They inherit these and the outputs' types, not their number.
+// The arguments that both readers have beyond those of readers.file. They inherit these and the outputs' types, not
+// their number.
 DALI_SCHEMA(dali_l3__ReaderBase)
     .DocStr("Arguments of the readers of dali_l3.")
     .AddParent("readers__File")
-    .OutputDType(1, [](const OpSpec &spec) -> std::optional<DALIDataType> {
-      return dali_l3::CompanionOutputs(spec) > 0 ? DALI_UINT8 : DALI_INT32;
-    })
-    .AddOptionalArg("file_filters", R"code(A list of glob strings to filter the files in the class folders of `file_root`.
+    .OutputDType(1,
+                 [](const OpSpec &spec) -> std::optional<DALIDataType> {
+                   return dali_l3::CompanionOutputs(spec) > 0 ? DALI_UINT8 : DALI_INT32;
+                 })
+    .AddOptionalArg("file_filters",
+                    R"code(A list of glob strings to filter the files in the class folders of `file_root`.
 
 The default is that of ``readers.file``, and ``*.l3``. Ignored with `file_list` and `files`.)code",
-                    std::vector<std::string>{"*.jpg", "*.jpeg", "*.png", "*.bmp", "*.tif", "*.tiff", "*.pnm", "*.ppm", "*.pgm", "*.pbm",
-                                             "*.jp2", "*.webp", "*.l3", "*.flac", "*.ogg", "*.wav"})
+                    std::vector<std::string>{"*.jpg", "*.jpeg", "*.png", "*.bmp", "*.tif", "*.tiff", "*.pnm", "*.ppm",
+                                             "*.pgm", "*.pbm", "*.jp2", "*.webp", "*.l3", "*.flac", "*.ogg", "*.wav"})
     .AddOptionalArg<int>("prefetch_queue_depth", R"code(Batches that are being read while one is delivered.
 
 By default as many as hold 64 images, and at least one.)code",
@@ -235,7 +246,9 @@ Each template stands for one more output, between the image and the label. Paths
 folder, ``{name}`` its name, ``{stem}`` its name without the extension and ``{relpath}`` its path, relative to `file_root`; for instance
 ``"../masks/{dir}/{stem}.png"``. A companion is read, shuffled and held in memory together with its image.)code",
                     std::vector<std::string>{})
-    .AddOptionalArg("on_error", R"code(What to do about files that are missing, empty or unreadable, of no known image format, or found
+    .AddOptionalArg(
+        "on_error",
+        R"code(What to do about files that are missing, empty or unreadable, of no known image format, or found
 damaged by `check`.
 
 * ``"raise"``: an error that names the file.
@@ -244,12 +257,14 @@ damaged by `check`.
 
 With the latter two all files are looked at when the pipeline is built; the bad ones are left out and reported. What goes bad later, or is
 only found then, is replaced and reported, and the length of the epoch stays.)code",
-                    "raise")
-    .AddOptionalArg<std::string>("substitute", R"code(Path of the file that takes the place of bad ones with ``on_error="substitute"``.
+        "raise")
+    .AddOptionalArg<std::string>(
+        "substitute", R"code(Path of the file that takes the place of bad ones with ``on_error="substitute"``.
 
 It has no companions, so `companions` rule it out.)code",
-                                 nullptr)
-    .AddOptionalArg("check", R"code(How closely images, and companions that are images, are looked at. What does not pass is bad.
+        nullptr)
+    .AddOptionalArg("check",
+                    R"code(How closely images, and companions that are images, are looked at. What does not pass is bad.
 
 * ``"none"``: not at all, beyond what other arguments need.
 * ``"headers"``: whether L3, PNG, JPEG, BMP, TIFF and WebP files hold what a decoder needs before the pixels, and are as long as that says;
@@ -257,9 +272,11 @@ It has no companions, so `companions` rule it out.)code",
 * ``"content"``: that, and each time that a file is read from disk all checksums of L3 and PNG files, that a JPEG file has its end, and that
   a TIFF file has all its strips or tiles. An L3 file that passes decodes.)code",
                     "none")
-    .AddOptionalArg("strict", R"code(Whether hidden folders, class folders without files, links to nothing or to folders and files listed
+    .AddOptionalArg(
+        "strict",
+        R"code(Whether hidden folders, class folders without files, links to nothing or to folders and files listed
 twice are errors. By default they are reported, except the last.)code",
-                    false)
+        false)
     .AddOptionalArg("read_threads", R"code(Threads that read files.)code", 8);
 
 }  // namespace dali

@@ -1,4 +1,5 @@
-// What the operators readers.multi_format and readers.liquid share: an adapter between DALI's batches and the reading engine.
+// What the operators readers.multi_format and readers.liquid share: an adapter between DALI's batches and the reading
+// engine.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,8 @@ std::vector<loader::FileFormat> FormatsOf(const loader::Catalogue &catalogue);
 // The outputs that a reader has for companions.
 int CompanionOutputs(const dali::OpSpec &spec);
 
-// An operator without inputs that outputs the files of the engine's batches, without copying them: the image, its companions, the label.
+// An operator without inputs that outputs the files of the engine's batches, without copying them: the image, its
+// companions, the label.
 //
 // The engine reads ahead by itself, so that DALI's class for readers, with a thread of its own, is not needed.
 class Reader : public dali::Operator<dali::CPUBackend> {
@@ -40,7 +42,8 @@ class Reader : public dali::Operator<dali::CPUBackend> {
   bool SetupImpl(std::vector<dali::OutputDesc> &outputs, const dali::Workspace &ws) override;
   void RunImpl(dali::Workspace &ws) override;
 
-  // To be called at the end of a subclass's constructor: lists the dataset, unless lazy_init leaves that to the first use.
+  // To be called at the end of a subclass's constructor: lists the dataset, unless lazy_init leaves that to the first
+  // use.
   void Init();
 
   // The options as the arguments of both operators give them, for subclasses to add to.
@@ -55,8 +58,8 @@ class Reader : public dali::Operator<dali::CPUBackend> {
   loader::Engine &engine() const;
   std::unique_ptr<loader::SampleOrder> MakeOrder(const loader::Catalogue &catalogue) const;
 
-  int64_t seed_;  // of the order: the argument's, or that of the checkpoint that has been restored
-  mutable std::mutex engine_mutex_;                  // guards its creation
+  int64_t seed_;                     // of the order: the argument's, or that of the checkpoint that has been restored
+  mutable std::mutex engine_mutex_;  // guards its creation
   mutable std::unique_ptr<loader::Engine> engine_;  // null until the dataset has been listed
 };
 

@@ -2,8 +2,8 @@
 #include <atomic>
 #include <cstdlib>
 
-#include "format/error.h"
 #include "cpu/kernels.h"
+#include "format/error.h"
 
 namespace l3 {
 namespace {
@@ -16,8 +16,9 @@ bool cpu_runs(const Kernels &kernels) {
            __builtin_cpu_supports("popcnt");
   if (&kernels == &kAvx512Kernels)
     return cpu_runs(kAvx2Kernels) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2");
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
+           __builtin_cpu_supports("avx512vbmi2");
 #endif
   return &kernels == &kPortableKernels;
 }

@@ -18,11 +18,17 @@ constexpr Bytes bytes_of(Function function) {
   for (uint32_t i = 0; i < 32; i++) bytes[i] = uint8_t(function(i));
   return bytes;
 }
-inline __m256i load_bytes(const Bytes &bytes) { return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(bytes.data())); }
+inline __m256i load_bytes(const Bytes &bytes) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(bytes.data()));
+}
 
 // 32 samples at `samples`, which are aligned.
-inline __m256i load_half(const uint8_t *samples) { return _mm256_load_si256(reinterpret_cast<const __m256i *>(samples)); }
-inline void store_half(uint8_t *samples, __m256i half) { _mm256_store_si256(reinterpret_cast<__m256i *>(samples), half); }
+inline __m256i load_half(const uint8_t *samples) {
+  return _mm256_load_si256(reinterpret_cast<const __m256i *>(samples));
+}
+inline void store_half(uint8_t *samples, __m256i half) {
+  _mm256_store_si256(reinterpret_cast<__m256i *>(samples), half);
+}
 
 // Tables indexed by code, in both lanes.
 constexpr Bytes kWidths = bytes_of([](uint32_t i) { return code_width(i % 16); });
@@ -40,8 +46,12 @@ constexpr std::array<uint64_t, 9> kFieldBits = [] {
 struct Row64 {
   __m256i left, right;
 };
-inline Row64 operator+(const Row64 &a, const Row64 &b) { return {_mm256_add_epi8(a.left, b.left), _mm256_add_epi8(a.right, b.right)}; }
-inline Row64 average(const Row64 &a, const Row64 &b) { return {_mm256_avg_epu8(a.left, b.left), _mm256_avg_epu8(a.right, b.right)}; }
+inline Row64 operator+(const Row64 &a, const Row64 &b) {
+  return {_mm256_add_epi8(a.left, b.left), _mm256_add_epi8(a.right, b.right)};
+}
+inline Row64 average(const Row64 &a, const Row64 &b) {
+  return {_mm256_avg_epu8(a.left, b.left), _mm256_avg_epu8(a.right, b.right)};
+}
 inline Row64 broadcast(uint8_t sample) { return {_mm256_set1_epi8(char(sample)), _mm256_set1_epi8(char(sample))}; }
 
 struct UnitRows {
@@ -50,7 +60,8 @@ struct UnitRows {
 
 // The residuals of a unit with these eight codes; moves `payload` past its octets.
 inline UnitRows unpack_unit(__m128i codes, const uint8_t *&payload) {
-  const uint64_t widths = uint64_t(_mm_cvtsi128_si64(_mm_shuffle_epi8(_mm256_castsi256_si128(load_bytes(kWidths)), codes)));
+  const uint64_t widths =
+      uint64_t(_mm_cvtsi128_si64(_mm_shuffle_epi8(_mm256_castsi256_si128(load_bytes(kWidths)), codes)));
   const uint64_t starts = widths * 0x0101010101010100ull;  // byte g is the sum of the widths before group g
   const auto octet = [&](uint32_t g) {
     return int64_t(_pdep_u64(load<uint64_t>(payload + (starts >> 8 * g & 255)), kFieldBits[widths >> 8 * g & 255]));
@@ -115,9 +126,11 @@ uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileS
   const uint64_t index_positions = 0x0101010101010101ull * ((1u << channel.index_bits) - 1);
   const uint8_t *indices = stream + channel.indices, *payload = stream + channel.payload;
   const bool two_units = shape.units_per_row_pair() == 2;
-  const uint64_t groups_inside[2] = {low_bits(8 * shape.groups()), shape.groups() > 8 ? low_bits(8 * (shape.groups() - 8)) : 0};
+  const uint64_t groups_inside[2] = {low_bits(8 * shape.groups()),
+                                     shape.groups() > 8 ? low_bits(8 * (shape.groups() - 8)) : 0};
   const __m256i last = _mm256_set1_epi8(char(shape.width - 1)), columns = load_bytes(kIdentity);
-  const Row64 is_last = {_mm256_cmpeq_epi8(columns, last), _mm256_cmpeq_epi8(_mm256_add_epi8(columns, _mm256_set1_epi8(32)), last)};
+  const Row64 is_last = {_mm256_cmpeq_epi8(columns, last),
+                         _mm256_cmpeq_epi8(_mm256_add_epi8(columns, _mm256_set1_epi8(32)), last)};
 
   uint64_t units = channel.units;
   const auto next_unit = [&](uint32_t side) {
@@ -131,7 +144,8 @@ uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileS
 
   Row64 above = broadcast(uint8_t(channel.first));
   for (uint32_t pair = 0; pair < shape.row_pairs(); pair++) {
-    const UnitRows left = next_unit(0), right = two_units ? next_unit(1) : UnitRows{_mm256_setzero_si256(), _mm256_setzero_si256()};
+    const UnitRows left = next_unit(0),
+                   right = two_units ? next_unit(1) : UnitRows{_mm256_setzero_si256(), _mm256_setzero_si256()};
     const Row64 residuals[2] = {{left.upper, right.upper}, {left.lower, right.lower}};
     for (uint32_t i = 0; i < 2; i++) {
       const bool first_row = pair == 0 && i == 0;
@@ -153,8 +167,8 @@ uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileS
 }
 
 uint32_t decode_channel_8(const uint8_t *stream, const FastChannel &channel, TileShape shape, uint8_t *plane) {
-  return generic::with_predictor(channel.predictor,
-                                 [&](auto predictor) { return decode_channel<predictor>(stream, channel, shape, plane); });
+  return generic::with_predictor(
+      channel.predictor, [&](auto predictor) { return decode_channel<predictor>(stream, channel, shape, plane); });
 }
 
 inline __m256i load_32(const uint8_t *in) { return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(in)); }
@@ -165,7 +179,8 @@ inline void store_32(uint8_t *out, __m256i bytes, bool stream) {
     _mm256_storeu_si256(reinterpret_cast<__m256i *>(out), bytes);
 }
 
-// For each 16 of 48 interleaved bytes and each channel, where in 16 samples of the channel they come from; 128 for other channels' bytes.
+// For each 16 of 48 interleaved bytes and each channel, where in 16 samples of the channel they come from; 128 for
+// other channels' bytes.
 template <uint32_t part, uint32_t channel>
 constexpr Bytes kSources = bytes_of([](uint32_t i) {
   const uint32_t position = 16 * part + i % 16;
@@ -189,7 +204,8 @@ inline void store_rgb(__m256i red, __m256i green, __m256i blue, uint8_t *out, bo
 }
 
 template <uint32_t transform>
-void store_rgb_tile(const Planes<uint8_t> &planes, TileShape shape, uint8_t *out, size_t row_stride, bool bypass_cache) {
+void store_rgb_tile(const Planes<uint8_t> &planes, TileShape shape, uint8_t *out, size_t row_stride,
+                    bool bypass_cache) {
   const __m256i middle = _mm256_set1_epi8(char(128));
   const bool whole = shape.width == L3_TILE;
   const bool stream = bypass_cache && whole;
@@ -216,10 +232,11 @@ void store_rgb_tile(const Planes<uint8_t> &planes, TileShape shape, uint8_t *out
   }
 }
 
-void store_tile_8(const Planes<uint8_t> &planes, uint32_t channels, Transform transform, TileShape shape, uint8_t *out, size_t row_stride,
-                  bool bypass_cache) {
+void store_tile_8(const Planes<uint8_t> &planes, uint32_t channels, Transform transform, TileShape shape, uint8_t *out,
+                  size_t row_stride, bool bypass_cache) {
   if (channels != 3) return generic::store_tile(planes, channels, transform, shape, out, row_stride, bypass_cache);
-  generic::with_color_transform(transform.color, [&](auto color) { store_rgb_tile<color>(planes, shape, out, row_stride, bypass_cache); });
+  generic::with_color_transform(
+      transform.color, [&](auto color) { store_rgb_tile<color>(planes, shape, out, row_stride, bypass_cache); });
 }
 
 void copy_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows) {
@@ -242,8 +259,8 @@ constexpr std::array<uint8_t, 2 * kCacheLine> kZerosAndOnes = [] {
   return bytes;
 }();
 
-void stream_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows, Seam &seam,
-                 bool from_left, bool to_right) {
+void stream_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows,
+                 Seam &seam, bool from_left, bool to_right) {
   for (uint32_t y = 0; y < rows; y++, in += in_stride, out += out_stride) {
     // Positions count from the start of the line that `out` lies in.
     const uint32_t start = uintptr_t(out) % kCacheLine, end = start + row_size;
@@ -261,7 +278,8 @@ void stream_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_s
         std::memcpy(out, in, at - start);
       }
     }
-    for (; at + kCacheLine <= end; at += kCacheLine) stream_line(line + at, load_32(source + at), load_32(source + at + 32));
+    for (; at + kCacheLine <= end; at += kCacheLine)
+      stream_line(line + at, load_32(source + at), load_32(source + at + 32));
     if (at < end) std::memcpy(to_right ? waiting : line + at, source + at, end - at);
   }
 }

@@ -29,7 +29,9 @@ constexpr CodeTable code_table(Function function) {
   for (uint32_t code = 0; code < 16; code++) table[code] = uint8_t(function(code));
   return table;
 }
-inline __m128i load_table(const CodeTable &table) { return _mm_loadu_si128(reinterpret_cast<const __m128i *>(table.data())); }
+inline __m128i load_table(const CodeTable &table) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i *>(table.data()));
+}
 
 constexpr CodeTable kWidths = code_table(code_width), kMinima = code_table(code_minimum);
 constexpr CodeTable kMasks = code_table([](uint32_t code) { return (1u << code_width(code)) - 1; });
@@ -49,17 +51,21 @@ struct RowPair {
 // Unpacks the octets of a row pair.
 struct PairUnpacker {
   const __m128i widths = load_table(kWidths), masks = load_table(kMasks), minima = load_table(kMinima);
-  const __m512i left_groups = load_bytes(kGroupOfByte), right_groups = _mm512_add_epi8(left_groups, _mm512_set1_epi8(8));
+  const __m512i left_groups = load_bytes(kGroupOfByte),
+                right_groups = _mm512_add_epi8(left_groups, _mm512_set1_epi8(8));
   const __m512i group_of_pixel = load_bytes(kGroupOfPixel), field_of_byte = load_bytes(kFieldOfByte);
   // In a unit the rows of the groups alternate: four bytes of the upper, four of the lower.
   const __m512i upper_of_units = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
   const __m512i lower_of_units = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
 
-  // The fields of a unit, a group in eight bytes, given the widths and masks of the row pair's groups, and which groups are the unit's.
+  // The fields of a unit, a group in eight bytes, given the widths and masks of the row pair's groups, and which groups
+  // are the unit's.
   __m512i fields(uint64_t octet_bytes, __m128i width, __m128i mask, __m512i groups, const uint8_t *payload) const {
     const __m512i octets = _mm512_maskz_expand_epi8(octet_bytes, _mm512_loadu_si512(payload));
-    // Field k starts at bit k * width. Both factors of a product are small enough for the two products of a 16-bit lane not to meet.
-    const __m512i width_of_lane = _mm512_maskz_permutexvar_epi8(0x5555555555555555, groups, _mm512_castsi128_si512(width));
+    // Field k starts at bit k * width. Both factors of a product are small enough for the two products of a 16-bit lane
+    // not to meet.
+    const __m512i width_of_lane =
+        _mm512_maskz_permutexvar_epi8(0x5555555555555555, groups, _mm512_castsi128_si512(width));
     const __m512i fields = _mm512_multishift_epi64_epi8(_mm512_mullo_epi16(width_of_lane, field_of_byte), octets);
     return _mm512_and_si512(fields, _mm512_permutexvar_epi8(groups, _mm512_castsi128_si512(mask)));
   }
@@ -73,16 +79,19 @@ struct PairUnpacker {
     payload += _mm_popcnt_u64(left_bytes);
     const __m512i right = fields(right_bytes, width, mask, right_groups, payload);
     payload += _mm_popcnt_u64(right_bytes);
-    const __m512i minimum = _mm512_permutexvar_epi8(group_of_pixel, _mm512_castsi128_si512(_mm_shuffle_epi8(minima, codes)));
+    const __m512i minimum =
+        _mm512_permutexvar_epi8(group_of_pixel, _mm512_castsi128_si512(_mm_shuffle_epi8(minima, codes)));
     return {_mm512_add_epi8(_mm512_permutex2var_epi32(left, upper_of_units, right), minimum),
             _mm512_add_epi8(_mm512_permutex2var_epi32(left, lower_of_units, right), minimum)};
   }
 };
 
-// Running sums along both rows of a pair: within groups first, then over the sums of groups, sixteen of each row side by side.
+// Running sums along both rows of a pair: within groups first, then over the sums of groups, sixteen of each row side
+// by side.
 struct PrefixSum {
   const __m512i second_to_later = load_bytes(kSecondToLaterOfGroup), group_ends = load_bytes(kGroupEnds);
-  const __m512i upper_groups = load_bytes(kGroupOfPixel), lower_groups = _mm512_add_epi8(upper_groups, _mm512_set1_epi8(16));
+  const __m512i upper_groups = load_bytes(kGroupOfPixel),
+                lower_groups = _mm512_add_epi8(upper_groups, _mm512_set1_epi8(16));
 
   __m512i within_groups(__m512i row) const {
     row = _mm512_mullo_epi16(row, _mm512_set1_epi16(0x0101));  // adds every even byte to the odd one after it
@@ -116,7 +125,8 @@ uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileS
   const __m512i to_the_right = _mm512_min_epu8(_mm512_add_epi8(load_bytes(kIdentity), _mm512_set1_epi8(1)), last);
 
   const __m128i palette = load_palette(stream + channel.palette, channel.index_bits);
-  const __m128i inside = _mm_cmplt_epi8(_mm512_castsi512_si128(load_bytes(kIdentity)), _mm_set1_epi8(char(shape.groups())));
+  const __m128i inside =
+      _mm_cmplt_epi8(_mm512_castsi512_si128(load_bytes(kIdentity)), _mm_set1_epi8(char(shape.groups())));
   const uint64_t index_positions = 0x0101010101010101ull * ((1u << channel.index_bits) - 1);
   const bool two_units = shape.units_per_row_pair() == 2;
   const uint8_t *indices = stream + channel.indices, *payload = stream + channel.payload;
@@ -141,7 +151,8 @@ uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileS
     if (!first_row) {
       if (predictor == kLeft) base = _mm512_broadcastb_epi8(_mm512_castsi512_si128(above));
       if (predictor == kSmoothAbove || predictor == kSmoothPlane) {
-        const __m512i left = _mm512_permutexvar_epi8(to_the_left, above), right = _mm512_permutexvar_epi8(to_the_right, above);
+        const __m512i left = _mm512_permutexvar_epi8(to_the_left, above),
+                      right = _mm512_permutexvar_epi8(to_the_right, above);
         base = _mm512_avg_epu8(_mm512_avg_epu8(left, right), above);
       }
     }
@@ -149,8 +160,9 @@ uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileS
     _mm512_store_si512(plane, above);
     plane += L3_TILE;
   };
-  // Rows wait for the rows above them, but their residuals do not: those of the next pair are prepared before a pair is reconstructed, so
-  // that the two overlap. The empty statement keeps the compiler from mixing them again, which costs up to 30%.
+  // Rows wait for the rows above them, but their residuals do not: those of the next pair are prepared before a pair is
+  // reconstructed, so that the two overlap. The empty statement keeps the compiler from mixing them again, which costs
+  // up to 30%.
   RowPair rows = unpack_pair(next_codes(), payload);
   const RowPair sums = prefix_sum(rows);
   rows.upper = sums.upper;
@@ -171,8 +183,8 @@ uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileS
 }
 
 uint32_t decode_channel_8(const uint8_t *stream, const FastChannel &channel, TileShape shape, uint8_t *plane) {
-  return generic::with_predictor(channel.predictor,
-                                 [&](auto predictor) { return decode_channel<predictor>(stream, channel, shape, plane); });
+  return generic::with_predictor(
+      channel.predictor, [&](auto predictor) { return decode_channel<predictor>(stream, channel, shape, plane); });
 }
 
 inline void stream_line(uint8_t *line, __m512i bytes) { _mm512_stream_si512(reinterpret_cast<__m512i *>(line), bytes); }
@@ -190,9 +202,11 @@ inline void write_row(const __m512i (&registers)[count], uint32_t size, uint8_t 
   }
 }
 
-// Byte i of register j of interleaved pixels comes from this place of its channel's row, plus 64 for the second channel of a pair.
+// Byte i of register j of interleaved pixels comes from this place of its channel's row, plus 64 for the second channel
+// of a pair.
 template <uint32_t channels, uint32_t j>
-constexpr Bytes kSources = bytes_of([](uint32_t i) { return (64 * j + i) / channels + ((64 * j + i) % channels % 2 ? 64 : 0); });
+constexpr Bytes kSources =
+    bytes_of([](uint32_t i) { return (64 * j + i) / channels + ((64 * j + i) % channels % 2 ? 64 : 0); });
 
 // The bytes of register j that belong to the third or fourth channel.
 template <uint32_t channels, uint32_t j>
@@ -207,11 +221,13 @@ inline __m512i interleave(const __m512i (&rows)[channels]) {
   if constexpr (channels == 1) {
     return rows[0];
   } else {
-    const __m512i sources = load_bytes(kSources<channels, j>), first_pair = _mm512_permutex2var_epi8(rows[0], sources, rows[1]);
+    const __m512i sources = load_bytes(kSources<channels, j>),
+                  first_pair = _mm512_permutex2var_epi8(rows[0], sources, rows[1]);
     if constexpr (channels == 2) return first_pair;
     if constexpr (channels == 3) return _mm512_mask_permutexvar_epi8(first_pair, kOfSecondPair<3, j>, sources, rows[2]);
     if constexpr (channels == 4)
-      return _mm512_mask_blend_epi8((kOfSecondPair<4, j>), first_pair, _mm512_permutex2var_epi8(rows[2], sources, rows[3]));
+      return _mm512_mask_blend_epi8((kOfSecondPair<4, j>), first_pair,
+                                    _mm512_permutex2var_epi8(rows[2], sources, rows[3]));
   }
 }
 
@@ -220,7 +236,8 @@ void store_tile(const Planes<uint8_t> &planes, TileShape shape, uint8_t *out, si
   const __m512i middle = _mm512_set1_epi8(char(128));
   for (uint32_t y = 0; y < shape.height; y++, out += row_stride) {
     __m512i rows[channels], pixels[channels];  // rows in the image's order
-    for (uint32_t n = 0; n < channels; n++) rows[channel_of_plane(n, channels)] = _mm512_load_si512(planes.plane[n] + y * L3_TILE);
+    for (uint32_t n = 0; n < channels; n++)
+      rows[channel_of_plane(n, channels)] = _mm512_load_si512(planes.plane[n] + y * L3_TILE);
     if constexpr (transform != kTransformNone) {
       // Adding a half of the range and flipping the top bit are the same.
       __m512i reference = rows[1];
@@ -239,8 +256,8 @@ void store_tile(const Planes<uint8_t> &planes, TileShape shape, uint8_t *out, si
   }
 }
 
-void store_tile_8(const Planes<uint8_t> &planes, uint32_t channels, Transform transform, TileShape shape, uint8_t *out, size_t row_stride,
-                  bool bypass_cache) {
+void store_tile_8(const Planes<uint8_t> &planes, uint32_t channels, Transform transform, TileShape shape, uint8_t *out,
+                  size_t row_stride, bool bypass_cache) {
   if (channels == 1) return store_tile<1, kTransformNone>(planes, shape, out, row_stride, bypass_cache);
   if (channels == 2) return store_tile<2, kTransformNone>(planes, shape, out, row_stride, bypass_cache);
   generic::with_color_transform(transform.color, [&](auto color) {
@@ -260,8 +277,8 @@ void copy_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_str
   }
 }
 
-void stream_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows, Seam &seam,
-                 bool from_left, bool to_right) {
+void stream_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows,
+                 Seam &seam, bool from_left, bool to_right) {
   for (uint32_t y = 0; y < rows; y++, in += in_stride, out += out_stride) {
     // Positions count from the start of the line that `out` lies in.
     const uint32_t start = uintptr_t(out) % kCacheLine, end = start + row_size;

@@ -3,13 +3,13 @@
 #include <immintrin.h>
 #endif
 
-#include "output/convert.h"
-#include "format/error.h"
 #include "cpu/kernels.h"
+#include "format/error.h"
 #include "format/label_map.h"
 #include "format/paper.h"
 #include "format/prototype.h"
 #include "format/tiles.h"
+#include "output/convert.h"
 
 namespace l3 {
 namespace {
@@ -33,15 +33,22 @@ struct Target {
   bool bypass_cache;  // only if pixels and rows start at cache lines
 };
 
-// Brings bytes into the cache that need not be there. Used on the next tile's stream: decoding hides the way to memory, summing does not.
+// Brings bytes into the cache that need not be there. Used on the next tile's stream: decoding hides the way to memory,
+// summing does not.
 void prefetch(const uint8_t *bytes, uint32_t size) {
   for (uint32_t i = 0; i < size; i += kCacheLine) __builtin_prefetch(bytes + i);
 }
 
 class TileDecoder {
  public:
-  TileDecoder(const l3_stream &stream, const l3_output &output, uint32_t options, const Kernels &kernels, l3_error *error)
-      : stream_(stream), info_(stream.info), output_(output), kernels_(kernels), error_(error), prototype_tiles_(stream) {
+  TileDecoder(const l3_stream &stream, const l3_output &output, uint32_t options, const Kernels &kernels,
+              l3_error *error)
+      : stream_(stream),
+        info_(stream.info),
+        output_(output),
+        kernels_(kernels),
+        error_(error),
+        prototype_tiles_(stream) {
     verifies_ = (options & L3_VERIFY) || ((options & L3_VERIFY_UNLESS_STORED) && info_.profile != L3_PROFILE_RAW);
     native_output_ = !needs_conversion(info_.channels, info_.bits, output.color, output.sample);
     streams_ = native_output_ && output.bypass_cache && kernels.stream_rows;
@@ -49,7 +56,8 @@ class TileDecoder {
     output_pixel_size_ = l3_output_channels(&info_, output.color) * l3_output_sample_size(&info_, output.sample);
   }
 
-  // Non-temporal stores wait for no later store: without a fence, whoever learns that the pixels are there might not see them.
+  // Non-temporal stores wait for no later store: without a fence, whoever learns that the pixels are there might not
+  // see them.
   ~TileDecoder() {
 #if defined(__x86_64__)
     if (streams_) _mm_sfence();
@@ -58,7 +66,8 @@ class TileDecoder {
   TileDecoder(const TileDecoder &) = delete;
   TileDecoder &operator=(const TileDecoder &) = delete;
 
-  // Decodes the part of a tile that lies in `roi`. `right_follows`: the next tile to be decoded is the one to the right.
+  // Decodes the part of a tile that lies in `roi`. `right_follows`: the next tile to be decoded is the one to the
+  // right.
   l3_status decode(uint32_t tile, const l3_rect &roi, bool right_follows) {
     const l3_rect rect = tile_rect(info_, tile), part = intersect(rect, roi);
     uint8_t *out = static_cast<uint8_t *>(output_.data) + size_t(part.y - roi.y) * output_.row_stride +
@@ -70,7 +79,8 @@ class TileDecoder {
 
     const size_t row_stride = size_t(rect.width) * pixel_size(info_);
     if (l3_status status = decode_to(tile, shape_of(rect), {scratch_.pixels, row_stride, false})) return status;
-    const uint8_t *pixels = scratch_.pixels + (part.y - rect.y) * row_stride + size_t(part.x - rect.x) * pixel_size(info_);
+    const uint8_t *pixels =
+        scratch_.pixels + (part.y - rect.y) * row_stride + size_t(part.x - rect.x) * pixel_size(info_);
     const uint32_t row_size = part.width * pixel_size(info_);
     if (!native_output_) {
       l3_output target = output_;
@@ -78,7 +88,8 @@ class TileDecoder {
       convert({pixels, row_stride, part.width, part.height, info_.channels, info_.bits}, target);
     } else if (streams_) {
       const bool to_right = right_follows && row_size >= kCacheLine && !at_lines;
-      kernels_.stream_rows(pixels, row_stride, out, output_.row_stride, row_size, part.height, scratch_.seam, line_waits_, to_right);
+      kernels_.stream_rows(pixels, row_stride, out, output_.row_stride, row_size, part.height, scratch_.seam,
+                           line_waits_, to_right);
       line_waits_ = to_right;
     } else {
       kernels_.copy_rows(pixels, row_stride, out, output_.row_stride, row_size, part.height);
@@ -114,24 +125,28 @@ class TileDecoder {
     }
     make_readable_past_end(&source);
     if (info_.bits == 8)
-      return decode_planes(tile, source, shape, target, scratch_.planes_8, kernels_.decode_channel_8, kernels_.store_tile_8);
-    return decode_planes(tile, source, shape, target, scratch_.planes_16, kernels_.decode_channel_16, kernels_.store_tile_16);
+      return decode_planes(tile, source, shape, target, scratch_.planes_8, kernels_.decode_channel_8,
+                           kernels_.store_tile_8);
+    return decode_planes(tile, source, shape, target, scratch_.planes_16, kernels_.decode_channel_16,
+                         kernels_.store_tile_16);
   }
 
   void copy_to(const uint8_t *pixels, TileShape shape, const Target &target) {
     const uint32_t row_size = shape.width * pixel_size(info_);
     if (target.bypass_cache)
-      kernels_.stream_rows(pixels, row_size, target.pixels, target.row_stride, row_size, shape.height, scratch_.seam, false, false);
+      kernels_.stream_rows(pixels, row_size, target.pixels, target.row_stride, row_size, shape.height, scratch_.seam,
+                           false, false);
     else
       kernels_.copy_rows(pixels, row_size, target.pixels, target.row_stride, row_size, shape.height);
   }
 
   template <typename Sample, typename DecodeChannel, typename StoreTile>
-  l3_status decode_planes(uint32_t tile, const TileStream &source, TileShape shape, const Target &target, Planes<Sample> &planes,
-                          DecodeChannel decode_channel, StoreTile store_tile) {
+  l3_status decode_planes(uint32_t tile, const TileStream &source, TileShape shape, const Target &target,
+                          Planes<Sample> &planes, DecodeChannel decode_channel, StoreTile store_tile) {
     Transform transform = {kTransformNone, 1};
     if (info_.profile == L3_PROFILE_PAPER) {
-      if (const char *problem = decode_paper_tile(source.data, source.size, info_.channels, shape, &planes)) return corrupt(tile, problem);
+      if (const char *problem = decode_paper_tile(source.data, source.size, info_.channels, shape, &planes))
+        return corrupt(tile, problem);
     } else {
       FastTile fast;
       if (const char *problem = parse_fast_tile(source.data, source.size, info_.channels, info_.bits, shape, &fast))
@@ -141,7 +156,8 @@ class TileDecoder {
         if (verifies_) prefetch(source.data + source.size + c * ahead, ahead);
         const FastChannel &channel = fast.channels[c];
         if (channel.predictor == kLabelMap) {
-          if (const char *problem = decode_label_map(source.data, channel, shape, planes.plane[c])) return corrupt(tile, problem);
+          if (const char *problem = decode_label_map(source.data, channel, shape, planes.plane[c]))
+            return corrupt(tile, problem);
         } else if (decode_channel(source.data, channel, shape, planes.plane[c]) != channel.end) {
           return corrupt(tile, kBodyNotConsumed);
         }
@@ -167,23 +183,29 @@ class TileDecoder {
   Scratch scratch_;
 };
 
-l3_rect region_of(const l3_stream &stream, const l3_rect *roi) { return roi ? *roi : l3_rect{0, 0, stream.info.width, stream.info.height}; }
+l3_rect region_of(const l3_stream &stream, const l3_rect *roi) {
+  return roi ? *roi : l3_rect{0, 0, stream.info.width, stream.info.height};
+}
 
 }  // namespace
 }  // namespace l3
 
 using namespace l3;
 
-extern "C" uint32_t l3_output_channels(const l3_info *info, l3_color color) { return converted_channels(info->channels, color); }
+extern "C" uint32_t l3_output_channels(const l3_info *info, l3_color color) {
+  return converted_channels(info->channels, color);
+}
 
-extern "C" uint32_t l3_output_sample_size(const l3_info *info, l3_sample sample) { return converted_sample_size(info->bits, sample); }
+extern "C" uint32_t l3_output_sample_size(const l3_info *info, l3_sample sample) {
+  return converted_sample_size(info->bits, sample);
+}
 
 extern "C" uint32_t l3_tile_count(const l3_stream *stream, const l3_rect *roi) {
   return tiles_of(region_of(*stream, roi)).count();
 }
 
-extern "C" l3_status l3_decode_tiles(const l3_stream *stream, const l3_rect *roi, const l3_output *output, uint32_t options, uint32_t first,
-                                     uint32_t count, l3_error *error) {
+extern "C" l3_status l3_decode_tiles(const l3_stream *stream, const l3_rect *roi, const l3_output *output,
+                                     uint32_t options, uint32_t first, uint32_t count, l3_error *error) {
   const l3_rect region = region_of(*stream, roi);
   if (l3_status status = check_region(stream->info, region, error)) return status;
   if (l3_status status = check_output(stream->info, region, *output, error)) return status;
@@ -202,7 +224,8 @@ extern "C" l3_status l3_decode_tiles(const l3_stream *stream, const l3_rect *roi
   return L3_OK;
 }
 
-extern "C" l3_status l3_decode(const l3_stream *stream, const l3_rect *roi, const l3_output *output, uint32_t options, l3_error *error) {
+extern "C" l3_status l3_decode(const l3_stream *stream, const l3_rect *roi, const l3_output *output, uint32_t options,
+                               l3_error *error) {
   const l3_rect region = region_of(*stream, roi);
   if (l3_status status = check_region(stream->info, region, error)) return status;
   return l3_decode_tiles(stream, roi, output, options, 0, l3_tile_count(stream, roi), error);

@@ -1,12 +1,12 @@
 // Encoding: from the caller's pixels to a file.
 #include <algorithm>
 
+#include "cpu/kernels.h"
 #include "format/bytes.h"
 #include "format/container.h"
 #include "format/crc32.h"
 #include "format/error.h"
 #include "format/geometry.h"
-#include "cpu/kernels.h"
 #include "format/metadata.h"
 #include "format/paper.h"
 
@@ -27,10 +27,12 @@ l3_status check(const l3_image &image, const l3_encode_options &options, l3_info
   if (l3_status status = check_shape(info, error)) return status;
   if (!image.data || image.row_stride < size_t(image.width) * pixel_size(*info))
     return fail(error, L3_ERROR_ARGUMENT, "an image without memory, or with rows closer than their size");
-  if (image.two_dimensional && image.channels != 1) return fail(error, L3_ERROR_ARGUMENT, "a two-dimensional image has one channel");
+  if (image.two_dimensional && image.channels != 1)
+    return fail(error, L3_ERROR_ARGUMENT, "a two-dimensional image has one channel");
   if (options.profile != L3_PROFILE_RAW && options.profile != L3_PROFILE_PAPER && options.profile != L3_PROFILE_FAST)
     return fail(error, L3_ERROR_ARGUMENT, "no profile %d to encode", int(options.profile));
-  if (options.effort < 1 || options.effort > 3) return fail(error, L3_ERROR_ARGUMENT, "effort %u: must be 1 to 3", options.effort);
+  if (options.effort < 1 || options.effort > 3)
+    return fail(error, L3_ERROR_ARGUMENT, "effort %u: must be 1 to 3", options.effort);
   return check_metadata(options.metadata, options.metadata_count, &info->metadata_size, error);
 }
 
@@ -38,9 +40,10 @@ l3_status check(const l3_image &image, const l3_encode_options &options, l3_info
 uint32_t tile_bound(const l3_info &info, TileShape shape) {
   const uint32_t raw_size = shape.pixels() * pixel_size(info);
   if (info.profile == L3_PROFILE_RAW) return aligned4(raw_size);
-  // Whole octets, of 8 x 1 samples in `paper` and of 4 x 2 in `fast`, and beside them heads, palettes, bitmaps, index words and row
-  // headers.
-  const uint32_t octets = info.profile == L3_PROFILE_PAPER ? (shape.width + 7) / 8 * shape.height : shape.groups() * shape.row_pairs();
+  // Whole octets, of 8 x 1 samples in `paper` and of 4 x 2 in `fast`, and beside them heads, palettes, bitmaps, index
+  // words and row headers.
+  const uint32_t octets =
+      info.profile == L3_PROFILE_PAPER ? (shape.width + 7) / 8 * shape.height : shape.groups() * shape.row_pairs();
   const uint32_t rest = 1 + info.channels * (8 + 32 + 8 + std::max(5 * shape.units(), shape.height * 3));
   return aligned4(octets * 8 * pixel_size(info) + rest);
 }
@@ -64,8 +67,8 @@ uint32_t store_raw_tile(const uint8_t *pixels, size_t row_stride, uint32_t row_s
 }
 
 // Writes a tile's stream, not padded; returns its size.
-uint32_t encode_tile(const l3_info &info, uint32_t effort, const Kernels &kernels, const uint8_t *pixels, size_t row_stride,
-                     TileShape shape, uint8_t *out) {
+uint32_t encode_tile(const l3_info &info, uint32_t effort, const Kernels &kernels, const uint8_t *pixels,
+                     size_t row_stride, TileShape shape, uint8_t *out) {
   switch (info.profile) {
     case L3_PROFILE_RAW: return store_raw_tile(pixels, row_stride, shape.width * pixel_size(info), shape.height, out);
     case L3_PROFILE_PAPER:
@@ -79,14 +82,17 @@ uint32_t encode_tile(const l3_info &info, uint32_t effort, const Kernels &kernel
 }
 
 // Writes tiles and tables; returns the payload's size.
-uint32_t encode_tiles(const l3_image &image, const l3_info &info, uint32_t effort, const Kernels &kernels, uint8_t *file) {
+uint32_t encode_tiles(const l3_image &image, const l3_info &info, uint32_t effort, const Kernels &kernels,
+                      uint8_t *file) {
   const Layout layout = layout_of(info);
   uint32_t position = 0;
   for (uint32_t tile = 0; tile < tile_count(info); tile++) {
     const l3_rect rect = tile_rect(info, tile);
-    const uint8_t *pixels = static_cast<const uint8_t *>(image.data) + rect.y * image.row_stride + size_t(rect.x) * pixel_size(info);
+    const uint8_t *pixels =
+        static_cast<const uint8_t *>(image.data) + rect.y * image.row_stride + size_t(rect.x) * pixel_size(info);
     uint8_t *const stream = file + layout.payload + position;
-    const uint32_t size = encode_tile(info, effort, kernels, pixels, image.row_stride, shape_of(rect), stream), padded = aligned4(size);
+    const uint32_t size = encode_tile(info, effort, kernels, pixels, image.row_stride, shape_of(rect), stream),
+                   padded = aligned4(size);
     std::memset(stream + size, 0, padded - size);
     store(file + layout.offsets + 4 * size_t(tile), position);
     if (info.has_checksums) store(file + layout.checksums + 4 * size_t(tile), crc32c(stream, padded));
@@ -106,8 +112,8 @@ extern "C" size_t l3_encode_bound(const l3_image *image, const l3_encode_options
   return check(*image, *options, &info, nullptr) ? 0 : file_bound(info);
 }
 
-extern "C" l3_status l3_encode(const l3_image *image, const l3_encode_options *options, void *out, size_t capacity, size_t *written,
-                               l3_error *error) {
+extern "C" l3_status l3_encode(const l3_image *image, const l3_encode_options *options, void *out, size_t capacity,
+                               size_t *written, l3_error *error) {
   l3_info info;
   if (l3_status status = check(*image, *options, &info, error)) return status;
   const size_t bound = file_bound(info);

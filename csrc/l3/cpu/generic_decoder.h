@@ -1,4 +1,5 @@
-// Back-end kernels in plain C++, for any sample size. Compiled once per instruction set, so that the compiler vectorises them for each.
+// Back-end kernels in plain C++, for any sample size. Compiled once per instruction set, so that the compiler
+// vectorises them for each.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +7,8 @@
 #include "cpu/kernels.h"
 #include "format/octet.h"
 
-// Internal linkage throughout: were these functions shared between the units, the linker would keep one instruction set's copy for all.
+// Internal linkage throughout: were these functions shared between the units, the linker would keep one instruction
+// set's copy for all.
 namespace l3::generic {
 namespace {
 
@@ -26,7 +28,8 @@ struct Palette {
   Palette(const uint8_t *palette, uint32_t index_bits) {
     for (uint32_t i = 0; i < 1u << index_bits; i++) {
       uint32_t code = i;
-      if (index_bits < max_index_bits(kBits<Sample>)) code = sizeof(Sample) == 2 ? palette[i] : palette[i / 2] >> 4 * (i % 2) & 15;
+      if (index_bits < max_index_bits(kBits<Sample>))
+        code = sizeof(Sample) == 2 ? palette[i] : palette[i / 2] >> 4 * (i % 2) & 15;
       codes[i] = {uint8_t(code_width(code)), Sample(code_minimum(code))};
     }
   }
@@ -134,7 +137,8 @@ inline void interleave(const Sample *const rows[L3_MAX_CHANNELS], uint32_t width
 
 // One row of a tile as interleaved pixels, the colour transform undone.
 template <typename Sample>
-inline void pixels_of_row(const Planes<Sample> &planes, uint32_t channels, uint32_t transform, uint32_t y, uint32_t width, Sample *out) {
+inline void pixels_of_row(const Planes<Sample> &planes, uint32_t channels, uint32_t transform, uint32_t y,
+                          uint32_t width, Sample *out) {
   const Sample *rows[L3_MAX_CHANNELS];  // in the image's order
   for (uint32_t n = 0; n < channels; n++) rows[channel_of_plane(n, channels)] = planes.plane[n] + y * L3_TILE;
   alignas(64) Sample red[L3_TILE], blue[L3_TILE];
@@ -159,8 +163,8 @@ inline void multiply(Sample *samples, uint32_t count, uint32_t factor) {
 }
 
 template <typename Sample>
-void store_tile(const Planes<Sample> &planes, uint32_t channels, Transform transform, TileShape shape, uint8_t *out, size_t row_stride,
-                bool /*bypass_cache*/) {
+void store_tile(const Planes<Sample> &planes, uint32_t channels, Transform transform, TileShape shape, uint8_t *out,
+                size_t row_stride, bool /*bypass_cache*/) {
   alignas(64) Sample pixels[L3_TILE * L3_MAX_CHANNELS];
   for (uint32_t y = 0; y < shape.height; y++) {
     pixels_of_row(planes, channels, transform.color, y, shape.width, pixels);
@@ -169,7 +173,8 @@ void store_tile(const Planes<Sample> &planes, uint32_t channels, Transform trans
   }
 }
 
-inline void copy_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows) {
+inline void copy_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size,
+                      uint32_t rows) {
   for (uint32_t y = 0; y < rows; y++) std::memcpy(out + y * out_stride, in + y * in_stride, row_size);
 }
 

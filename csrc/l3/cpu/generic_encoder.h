@@ -1,5 +1,5 @@
-// The encoder of `fast` tiles: which transform, predictors and palettes make a tile smallest, and writing it. Plain loops over rows of 64
-// samples, compiled once per instruction set; every back end writes the same bytes.
+// The encoder of `fast` tiles: which transform, predictors and palettes make a tile smallest, and writing it. Plain
+// loops over rows of 64 samples, compiled once per instruction set; every back end writes the same bytes.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 
 constexpr uint32_t kMaxGroups = L3_TILE / 4;  // in a row pair
 
-// A channel with its edges repeated: the neighbours of every sample of a row are read at once, without special cases. Rows are kStride
-// samples apart, and row(y)[-2] to row(y)[L3_TILE] may be read.
+// A channel with its edges repeated: the neighbours of every sample of a row are read at once, without special cases.
+// Rows are kStride samples apart, and row(y)[-2] to row(y)[L3_TILE] may be read.
 template <typename Sample>
 struct PaddedPlane {
   static constexpr uint32_t kMargin = 16, kStride = L3_TILE + 2 * kMargin;
@@ -51,26 +51,30 @@ struct ColumnMasks {
   }
 };
 
-// The residual of sample x of a row under `predictor`, not yet masked to the tile. `row` and `above` point at the sample and the one above
-// it, `first` is the column's mask. In row 0 `above` is not read.
+// The residual of sample x of a row under `predictor`, not yet masked to the tile. `row` and `above` point at the
+// sample and the one above it, `first` is the column's mask. In row 0 `above` is not read.
 template <typename Sample>
-[[gnu::always_inline]] inline Sample residual(const Sample *row, const Sample *above, Sample first, uint32_t predictor, bool row_0) {
-  const auto select = [first](Sample if_first, Sample otherwise) { return Sample((if_first & first) | (otherwise & ~first)); };
+[[gnu::always_inline]] inline Sample residual(const Sample *row, const Sample *above, Sample first, uint32_t predictor,
+                                              bool row_0) {
+  const auto select = [first](Sample if_first, Sample otherwise) {
+    return Sample((if_first & first) | (otherwise & ~first));
+  };
   const Sample left = Sample(row[0] - row[-1]);
   if (row_0) return select(0, left);
   const Sample from_above = Sample(row[0] - above[0]);
   if (predictor == kAbove) return from_above;
   if (predictor == kLeft) return select(from_above, left);
   if (predictor == kPlane) return select(from_above, Sample(left - (above[0] - above[-1])));
-  const Sample smooth = average(average(above[-1], above[1]), above[0]), smooth_left = average(average(above[-2], above[0]), above[-1]);
+  const Sample smooth = average(average(above[-1], above[1]), above[0]),
+               smooth_left = average(average(above[-2], above[0]), above[-1]);
   const Sample from_smooth = Sample(row[0] - smooth);
   if (predictor == kSmoothAbove) return from_smooth;
   return select(from_smooth, Sample(left - (smooth - smooth_left)));
 }
 
-// What the widths and the codes of groups follow from, sample by sample and for several row pairs at once: the bitwise or, over the two
-// rows of a pair, of the residuals v with v < 0 counted as ~v, and the same of -v. Over a group, the first is below 2^(n-1) if and only if
-// code 2n - 1 holds it, the second if and only if code 2n does.
+// What the widths and the codes of groups follow from, sample by sample and for several row pairs at once: the bitwise
+// or, over the two rows of a pair, of the residuals v with v < 0 counted as ~v, and the same of -v. Over a group, the
+// first is below 2^(n-1) if and only if code 2n - 1 holds it, the second if and only if code 2n does.
 template <typename Sample, uint32_t row_pairs>
 struct Magnitudes {
   alignas(64) Row<Sample> low[row_pairs], high[row_pairs];
@@ -94,8 +98,8 @@ inline void join_groups(const Sample *magnitudes, uint32_t groups, int32_t *out)
   }
 }
 
-// The number of bits of values below 2^24, as the exponent of a float: unlike a count of leading zeros, all instruction sets have it in
-// vectors.
+// The number of bits of values below 2^24, as the exponent of a float: unlike a count of leading zeros, all instruction
+// sets have it in vectors.
 inline int32_t bit_width_of(int32_t value) {
   const int32_t exponent = (std::bit_cast<int32_t>(float(value)) >> 23) - 126;
   return exponent > 0 ? exponent : 0;
@@ -127,7 +131,8 @@ struct PredictorCosts {
 
 // Looks at every `step`-th row pair.
 template <typename Sample>
-PredictorCosts predictor_costs(const PaddedPlane<Sample> &plane, TileShape shape, const ColumnMasks<Sample> &masks, uint32_t step) {
+PredictorCosts predictor_costs(const PaddedPlane<Sample> &plane, TileShape shape, const ColumnMasks<Sample> &masks,
+                               uint32_t step) {
   constexpr uint32_t groups = kPredictors * kMaxGroups;
   int32_t bytes[groups] = {};
   uint32_t changed_groups = 0;
@@ -151,7 +156,8 @@ PredictorCosts predictor_costs(const PaddedPlane<Sample> &plane, TileShape shape
         add(x, kPlane, false);
         add(x, kSmoothPlane, false);
       }
-      for (uint32_t x = 0; x < L3_TILE; x++) changes[x] = uint8_t(changes[x] + ((row[x] != above[x]) & masks.inside[x]));
+      for (uint32_t x = 0; x < L3_TILE; x++)
+        changes[x] = uint8_t(changes[x] + ((row[x] != above[x]) & masks.inside[x]));
     }
     int32_t low[groups], high[groups];
     join_groups(magnitudes.low[0], groups, low);
@@ -190,8 +196,8 @@ inline uint32_t cover_of(uint32_t set, uint32_t code) {
   return uint32_t(std::countr_zero(wider));
 }
 
-// Code sets of at most 2^b codes for b = 0, 1, …, found by taking away, from all codes that occur, the one whose groups cost least
-// elsewhere.
+// Code sets of at most 2^b codes for b = 0, 1, …, found by taking away, from all codes that occur, the one whose groups
+// cost least elsewhere.
 template <typename Sample>
 std::array<CodeSet, 6> choose_code_sets(Histogram<Sample> histogram) {
   constexpr uint32_t kMaxBits = max_index_bits(8 * sizeof(Sample));
@@ -211,7 +217,8 @@ std::array<CodeSet, 6> choose_code_sets(Histogram<Sample> histogram) {
       for (uint32_t rest = set; rest; rest &= rest - 1) {
         const uint32_t code = uint32_t(std::countr_zero(rest));
         if (code_width(code) == widest) break;
-        const uint32_t cover = cover_of(set & ~(1u << code), code), cost = histogram[code] * (code_width(cover) - code_width(code));
+        const uint32_t cover = cover_of(set & ~(1u << code), code),
+                       cost = histogram[code] * (code_width(cover) - code_width(code));
         if (cost < best_cost) best_code = code, best_cover = cover, best_cost = cost;
       }
       const uint32_t narrow_top = 2 * widest - 1, wide_top = 2 * widest;
@@ -298,7 +305,8 @@ class FastTileEncoder {
   }
 
   template <uint32_t channels>
-  [[gnu::always_inline]] static void deinterleave(const uint8_t *pixels, uint32_t width, Sample *const (&rows)[channels]) {
+  [[gnu::always_inline]] static void deinterleave(const uint8_t *pixels, uint32_t width,
+                                                  Sample *const (&rows)[channels]) {
     for (uint32_t x = 0; x < width; x++)
       for (uint32_t c = 0; c < channels; c++) rows[c][x] = load<Sample>(pixels + (channels * x + c) * sizeof(Sample));
   }
@@ -344,11 +352,14 @@ class FastTileEncoder {
         mean_out[x] = Sample(blue[x] - (uint32_t(red[x]) + green[x]) / 2 + middle);
       }
     }
-    for (PaddedPlane<Sample> *plane : {&red_less_green_, &blue_less_green_, &blue_less_mean_}) plane->repeat_edges(shape_);
-    const Candidate red_candidate = consider(red_less_green_), blue_candidates[] = {consider(blue_less_green_), consider(blue_less_mean_)};
+    for (PaddedPlane<Sample> *plane : {&red_less_green_, &blue_less_green_, &blue_less_mean_})
+      plane->repeat_edges(shape_);
+    const Candidate red_candidate = consider(red_less_green_),
+                    blue_candidates[] = {consider(blue_less_green_), consider(blue_less_mean_)};
     const bool mean = blue_candidates[1].cost() < blue_candidates[0].cost();
     const Candidate &blue_candidate = blue_candidates[mean];
-    if (red_candidate.cost() + blue_candidate.cost() >= candidates_[1].cost() + candidates_[2].cost()) return kTransformNone;
+    if (red_candidate.cost() + blue_candidate.cost() >= candidates_[1].cost() + candidates_[2].cost())
+      return kTransformNone;
     candidates_[1] = red_candidate;
     candidates_[2] = blue_candidate;
     return mean ? kSubtractGreenAndMean : kSubtractGreen;
@@ -397,7 +408,8 @@ class FastTileEncoder {
     const uint32_t per_pair = shape_.units_per_row_pair();
     codes_.busy_units = 0;
     for (uint32_t unit = 0; unit < shape_.units(); unit++)
-      codes_.busy_units |= uint64_t(load<uint64_t>(codes_.codes[unit / per_pair] + unit % per_pair * kUnitGroups) != 0) << unit;
+      codes_.busy_units |= uint64_t(load<uint64_t>(codes_.codes[unit / per_pair] + unit % per_pair * kUnitGroups) != 0)
+                           << unit;
   }
 
   ChannelPlan plan_for(const PaddedPlane<Sample> &plane, uint32_t predictor) {
@@ -435,11 +447,12 @@ class FastTileEncoder {
   // Writes the mode to `head` and the body; returns the body's size.
   uint32_t write_body(const Candidate &candidate, uint8_t *head, uint8_t *body) {
     const ChannelPlan plan = effort_ == 3 ? candidate.plan : plan_for(*candidate.plane, candidate.costs.best());
-    const uint32_t step = kSteps[effort_ - 1], max_labels = max_labels_below(plan.size, candidate.costs.changed_groups * step,
-                                                                             candidate.costs.changed_samples * step, sizeof(Sample));
+    const uint32_t step = kSteps[effort_ - 1],
+                   max_labels = max_labels_below(plan.size, candidate.costs.changed_groups * step,
+                                                 candidate.costs.changed_samples * step, sizeof(Sample));
     if (max_labels) {
-      if (const uint32_t size =
-              encode_label_map(candidate.plane->row(0), PaddedPlane<Sample>::kStride, shape_, max_labels, body, plan.size - 1)) {
+      if (const uint32_t size = encode_label_map(candidate.plane->row(0), PaddedPlane<Sample>::kStride, shape_,
+                                                 max_labels, body, plan.size - 1)) {
         head[0] = kLabelMap;
         return size;
       }
@@ -511,7 +524,8 @@ class FastTileEncoder {
 };
 
 template <typename Sample>
-uint32_t encode_tile(const uint8_t *pixels, size_t row_stride, uint32_t channels, uint32_t effort, TileShape shape, uint8_t *out) {
+uint32_t encode_tile(const uint8_t *pixels, size_t row_stride, uint32_t channels, uint32_t effort, TileShape shape,
+                     uint8_t *out) {
   return FastTileEncoder<Sample>(pixels, row_stride, channels, effort, shape).encode(out);
 }
 

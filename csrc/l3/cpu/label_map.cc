@@ -81,7 +81,8 @@ struct Labels {
     std::copy(values, values + count, sorted);
     std::sort(sorted, sorted + count);
     uint8_t place[kMaxLabels];
-    for (uint32_t i = 0; i < count; i++) place[i] = uint8_t(std::lower_bound(sorted, sorted + count, values[i]) - sorted);
+    for (uint32_t i = 0; i < count; i++)
+      place[i] = uint8_t(std::lower_bound(sorted, sorted + count, values[i]) - sorted);
     std::copy(sorted, sorted + count, values);
     for (uint32_t y = 0; y < shape.height; y++)
       for (uint32_t x = 0; x < shape.width; x++) places[y * L3_TILE + x] = place[places[y * L3_TILE + x]];
@@ -149,7 +150,8 @@ const char *parse_label_map(const uint8_t *stream, const FastChannel &channel, T
   for (uint32_t i = 1; i < labels; i++)
     if (values[i] <= values[i - 1]) return "label values that do not ascend";
   map->first = uint32_t(std::lower_bound(values, values + labels, channel.first) - values);
-  if (map->first == labels || values[map->first] != channel.first) return "a first sample that is not among the label values";
+  if (map->first == labels || values[map->first] != channel.first)
+    return "a first sample that is not among the label values";
 
   if (left() < (shape.units() + 7) / 8) return "a label map too short for its unit bitmap";
   if (const char *problem = read_unit_bitmap(stream + position, shape.units(), &map->units)) return problem;
@@ -170,8 +172,10 @@ const char *parse_label_map(const uint8_t *stream, const FastChannel &channel, T
   if (left() != (marked_pixels * bits + 7) / 8) return "a label map that does not fill its body";
   map->ranks = position;
 
-  if (const char *problem = check_masks(*map, stream + map->group_masks, stream + map->pixel_masks, shape)) return problem;
-  // The label at hand leaves one place less, whichever it is: a rank stays in the table just if it is one of labels - 1 places.
+  if (const char *problem = check_masks(*map, stream + map->group_masks, stream + map->pixel_masks, shape))
+    return problem;
+  // The label at hand leaves one place less, whichever it is: a rank stays in the table just if it is one of labels - 1
+  // places.
   for (uint32_t i = 0; i < marked_pixels; i++)
     if (read_rank(stream + map->ranks, i * bits, bits) >= labels - 1) return "a label beyond the table";
   return nullptr;
@@ -216,7 +220,8 @@ const char *decode_label_map(const uint8_t *stream, const FastChannel &channel, 
 }
 
 template <typename Sample>
-uint32_t encode_label_map(const Sample *plane, uint32_t stride, TileShape shape, uint32_t max_labels, uint8_t *out, uint32_t capacity) {
+uint32_t encode_label_map(const Sample *plane, uint32_t stride, TileShape shape, uint32_t max_labels, uint8_t *out,
+                          uint32_t capacity) {
   Labels<Sample> labels;
   if (!labels.find(plane, stride, shape, max_labels)) return 0;
   const Marks marks(labels.places, labels.count, shape);

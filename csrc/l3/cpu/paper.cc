@@ -8,7 +8,8 @@
 
 namespace l3 {
 
-const char *parse_paper_tile(const uint8_t *stream, uint32_t size, uint32_t channels, uint32_t bits, TileShape shape, PaperTile *tile) {
+const char *parse_paper_tile(const uint8_t *stream, uint32_t size, uint32_t channels, uint32_t bits, TileShape shape,
+                             PaperTile *tile) {
   const uint32_t row_header = paper_row_header_size(bits), octets = (shape.width + 7) / 8;
   if (size < 2 * channels) return "too short for its heads";
   uint32_t position = 2 * channels;
@@ -30,7 +31,8 @@ const char *parse_paper_tile(const uint8_t *stream, uint32_t size, uint32_t chan
 }
 
 template <typename Sample>
-const char *decode_paper_tile(const uint8_t *stream, uint32_t size, uint32_t channels, TileShape shape, Planes<Sample> *planes) {
+const char *decode_paper_tile(const uint8_t *stream, uint32_t size, uint32_t channels, TileShape shape,
+                              Planes<Sample> *planes) {
   constexpr uint32_t kBits = 8 * sizeof(Sample);
   PaperTile tile;
   if (const char *problem = parse_paper_tile(stream, size, channels, kBits, shape, &tile)) return problem;

@@ -4,11 +4,11 @@
 
 #include "format/bytes.h"
 #include "format/check_tile.h"
-#include "output/convert.h"
 #include "format/error.h"
 #include "format/fast_tile.h"
 #include "format/prototype.h"
 #include "format/tiles.h"
+#include "output/convert.h"
 
 namespace l3 {
 namespace {
@@ -20,8 +20,10 @@ constexpr size_t kMaxRowStride = size_t{1} << 30;
 l3_status check_device_output(const l3_info &info, const l3_output &output, l3_error *error) {
   const uint32_t sample_size = l3_output_sample_size(&info, output.sample);
   if ((reinterpret_cast<uintptr_t>(output.data) | output.row_stride) % sample_size)
-    return fail(error, L3_ERROR_ARGUMENT, "an output whose start or rows are not aligned to its samples of %u bytes", sample_size);
-  if (output.row_stride > kMaxRowStride) return fail(error, L3_ERROR_ARGUMENT, "an output whose rows are more than 1 GiB apart");
+    return fail(error, L3_ERROR_ARGUMENT, "an output whose start or rows are not aligned to its samples of %u bytes",
+                sample_size);
+  if (output.row_stride > kMaxRowStride)
+    return fail(error, L3_ERROR_ARGUMENT, "an output whose rows are more than 1 GiB apart");
   return L3_OK;
 }
 
@@ -29,7 +31,8 @@ uint32_t offset_of(const l3_stream &stream, uint32_t tile) { return load<uint32_
 
 // Bytes that an image's tiles take in the buffer.
 uint64_t streams_size(const l3_stream &stream, const TileRange &range) {
-  // Prototype files are decoded by the host, so that kernels need not know them: their tiles travel as those of profile `raw`.
+  // Prototype files are decoded by the host, so that kernels need not know them: their tiles travel as those of profile
+  // `raw`.
   if (stream.info.prototype) return uint64_t(range.count()) * kPrototypeTileSize;
   uint64_t size = 0;
   for (uint32_t row = 0; row < range.rows; row++) {
@@ -67,7 +70,8 @@ TileKind general_kind(uint32_t bits) { return bits == 8 ? TileKind::kGeneral8 : 
 TileKind kind_of(const BatchImage &image) {
   if (image.color == L3_COLOR_NATIVE && image.sample == L3_SAMPLE_NATIVE) {
     if (image.profile == L3_PROFILE_RAW) return TileKind::kStored;
-    if (image.profile == L3_PROFILE_FAST && image.bits == 8) return TileKind(uint32_t(TileKind::kFast8x1) + image.channels - 1);
+    if (image.profile == L3_PROFILE_FAST && image.bits == 8)
+      return TileKind(uint32_t(TileKind::kFast8x1) + image.channels - 1);
   }
   return general_kind(image.bits);
 }
@@ -79,7 +83,9 @@ l3_status BatchPlan::plan(const l3_cuda_image *images, size_t count, size_t *fai
   places_.clear();
   uint64_t tiles = 0, streams = 0;  // so far
   // The size of everything but the streams, which start aligned: stored tiles can be loaded 16 bytes at a time then.
-  const auto tables_size = [&] { return (count * sizeof(BatchImage) + tiles * (sizeof(BatchTile) + sizeof(uint32_t)) + 15) / 16 * 16; };
+  const auto tables_size = [&] {
+    return (count * sizeof(BatchImage) + tiles * (sizeof(BatchTile) + sizeof(uint32_t)) + 15) / 16 * 16;
+  };
   for (size_t i = 0; i < count; i++) {
     *failed = i;
     const l3_info &info = images[i].stream.info;
@@ -121,7 +127,8 @@ l3_status BatchPlan::gather_tiles(size_t i, bool verify, uint8_t *buffer, l3_err
   PrototypeTiles prototype_tiles(stream);
   uint32_t number = places_[i].first_tile, position = layout_.streams + places_[i].streams;
   for (uint32_t y = range.y; y < range.y + range.rows; y++) {
-    // Streams of neighbours lie side by side. Copying a row of tiles first brings them to the cache, for the checks to find there.
+    // Streams of neighbours lie side by side. Copying a row of tiles first brings them to the cache, for the checks to
+    // find there.
     const uint32_t first = y * info.tiles_x + range.x;
     if (!info.prototype) {
       const uint32_t begin = offset_of(stream, first), end = offset_of(stream, first + range.columns);
@@ -141,7 +148,8 @@ l3_status BatchPlan::gather_tiles(size_t i, bool verify, uint8_t *buffer, l3_err
         size = source.size;
       }
       kinds_[number] = has_label_map ? general_kind(info.bits) : kind;
-      store(buffer + layout_.tiles + number * sizeof(BatchTile), BatchTile{position, size, uint32_t(i), uint16_t(x), uint16_t(y)});
+      store(buffer + layout_.tiles + number * sizeof(BatchTile),
+            BatchTile{position, size, uint32_t(i), uint16_t(x), uint16_t(y)});
       position += size;
     }
   }

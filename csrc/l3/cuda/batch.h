@@ -1,9 +1,11 @@
-// What a batch looks like to the kernels, and how the host lays it out. Plain C++: needs no CUDA, and is tested without.
+// What a batch looks like to the kernels, and how the host lays it out. Plain C++: needs no CUDA, and is tested
+// without.
 //
 // A batch is one buffer, gathered in pinned memory and copied to the device at once:
-//   BatchImage[images], BatchTile[tiles], uint32_t order[tiles], the tiles' streams (from a multiple of 16 on), kMaxOverread bytes of
-//   slack.
-// Tiles stand image by image, row by row. `order` lists their numbers by kind, so that each kernel finds its tiles side by side.
+//   BatchImage[images], BatchTile[tiles], uint32_t order[tiles], the tiles' streams (from a multiple of 16 on),
+//   kMaxOverread bytes of slack.
+// Tiles stand image by image, row by row. `order` lists their numbers by kind, so that each kernel finds its tiles side
+// by side.
 #pragma once
 
 #include <vector>
@@ -12,8 +14,8 @@
 
 namespace l3 {
 
-// Which kernel decodes a tile: stored tiles that are not converted; `fast` tiles of 8-bit images of one to four channels, without label
-// maps and conversion; and all others, by the bits of a sample.
+// Which kernel decodes a tile: stored tiles that are not converted; `fast` tiles of 8-bit images of one to four
+// channels, without label maps and conversion; and all others, by the bits of a sample.
 enum class TileKind : uint32_t { kStored, kFast8x1, kFast8x2, kFast8x3, kFast8x4, kGeneral8, kGeneral16 };
 constexpr uint32_t kTileKinds = 7;
 constexpr TileKind kLeftOut = TileKind(kTileKinds);  // of broken images
@@ -26,13 +28,13 @@ constexpr uint32_t fast8_channels(TileKind kind) {
 
 // An image as kernels see it.
 struct BatchImage {
-  uint8_t *out;         // device memory: the region's top left pixel
-  uint64_t row_stride;  // bytes
-  uint32_t width, height;                                  // of the image, pixels
-  uint32_t left, top, region_width, region_height;         // the region, pixels
+  uint8_t *out;                                     // device memory: the region's top left pixel
+  uint64_t row_stride;                              // bytes
+  uint32_t width, height;                           // of the image, pixels
+  uint32_t left, top, region_width, region_height;  // the region, pixels
   uint32_t channels, bits, profile;
-  uint32_t color, sample;                                  // l3_color, l3_sample; native where no conversion is needed
-  uint32_t output_pixel_size;                              // bytes
+  uint32_t color, sample;      // l3_color, l3_sample; native where no conversion is needed
+  uint32_t output_pixel_size;  // bytes
 };
 static_assert(sizeof(BatchImage) == 64);
 
@@ -40,7 +42,7 @@ struct BatchTile {
   uint32_t stream;  // position in the buffer, a multiple of 4
   uint32_t size;    // bytes
   uint32_t image;
-  uint16_t x, y;    // in tiles
+  uint16_t x, y;  // in tiles
 };
 static_assert(sizeof(BatchTile) == 16);
 
@@ -48,19 +50,19 @@ static_assert(sizeof(BatchTile) == 16);
 struct BatchLayout {
   uint32_t images, tiles, order, streams, end;  // end includes the slack
   uint32_t tile_count;
-  uint32_t kind_begin[kTileKinds + 1];          // in `order`: where each kind's tiles start; set by finish()
+  uint32_t kind_begin[kTileKinds + 1];  // in `order`: where each kind's tiles start; set by finish()
 };
 
 // Lays out one batch after the other; its memory is reused.
 class BatchPlan {
  public:
-  // Computes the layout. `images` must stay as they are until all are gathered. Fails where a region is not inside its image, an output is
-  // unusable, or the buffer would exceed 4 GiB; *failed is the image then, else `count`.
+  // Computes the layout. `images` must stay as they are until all are gathered. Fails where a region is not inside its
+  // image, an output is unusable, or the buffer would exceed 4 GiB; *failed is the image then, else `count`.
   l3_status plan(const l3_cuda_image *images, size_t count, size_t *failed, l3_error *error);
 
-  // Copies the tile streams of image `i` to `buffer` (of layout().end bytes, aligned to a BatchImage), and writes its descriptors. Refuses
-  // every stream that l3_decode would, with the same error, so that kernels need not, and leaves the whole image out then. Calls for
-  // different images may run concurrently.
+  // Copies the tile streams of image `i` to `buffer` (of layout().end bytes, aligned to a BatchImage), and writes its
+  // descriptors. Refuses every stream that l3_decode would, with the same error, so that kernels need not, and leaves
+  // the whole image out then. Calls for different images may run concurrently.
   l3_status gather(size_t i, bool verify, uint8_t *buffer, l3_error *error);
 
   // After all images are gathered: sorts the tiles of those that are not left out by kind into `order`.
@@ -73,7 +75,7 @@ class BatchPlan {
 
   struct ImagePlace {
     uint32_t first_tile, tiles;  // in the batch
-    uint32_t streams;     // position, from layout_.streams
+    uint32_t streams;            // position, from layout_.streams
   };
   const l3_cuda_image *images_ = nullptr;
   std::vector<ImagePlace> places_;

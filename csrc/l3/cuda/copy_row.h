@@ -1,5 +1,5 @@
-// Copying a row of bytes to the output with a team of 16 lanes: 16 bytes a lane where whole ones lie inside the row, single bytes at its
-// ends.
+// Copying a row of bytes to the output with a team of 16 lanes: 16 bytes a lane where whole ones lie inside the row,
+// single bytes at its ends.
 #pragma once
 
 #include "lockstep/lockstep_bits.h"
@@ -8,9 +8,11 @@ namespace l3 {
 
 constexpr uint32_t kChunk = 16;  // bytes, the widest store
 
-// The chunk at each lane's own position: by one load if all lanes' are `aligned`, else put together from the words in which it lies.
+// The chunk at each lane's own position: by one load if all lanes' are `aligned`, else put together from the words in
+// which it lies.
 template <typename Lanes>
-L3_DEVICE void load_chunk(const uint8_t *bytes, const typename Lanes::Number &position, bool aligned, typename Lanes::Number (&words)[4]) {
+L3_DEVICE void load_chunk(const uint8_t *bytes, const typename Lanes::Number &position, bool aligned,
+                          typename Lanes::Number (&words)[4]) {
   if (aligned) return Lanes::template load_words<4>(bytes, position, words);
   typename Lanes::Number around[5];
   Lanes::template load_words<5>(bytes, position & ~3u, around);
@@ -26,20 +28,22 @@ L3_DEVICE void copy_byte(const uint8_t *from, uint8_t *to, const typename Lanes:
   Lanes::store(to, at, Lanes::load_16(from, at) & 255, condition);
 }
 
-// Copies `size` bytes from position `begin` of `in`, which is aligned to four, to `out`, which need not be aligned. Reads at most four
-// bytes past them.
+// Copies `size` bytes from position `begin` of `in`, which is aligned to four, to `out`, which need not be aligned.
+// Reads at most four bytes past them.
 template <typename Lanes>
 L3_DEVICE void copy_row(const uint8_t *in, uint32_t begin, uint8_t *out, uint32_t size) {
   using Number = typename Lanes::Number;
   const Number lane = Lanes::index();
-  const uint32_t to_chunk = (0 - uint32_t(reinterpret_cast<uintptr_t>(out))) % kChunk, head = to_chunk < size ? to_chunk : size;
+  const uint32_t to_chunk = (0 - uint32_t(reinterpret_cast<uintptr_t>(out))) % kChunk,
+                 head = to_chunk < size ? to_chunk : size;
   const uint32_t chunks = (size - head) / kChunk, tail = head + chunks * kChunk;
   copy_byte<Lanes>(in + begin, out, lane, lane < head);
   copy_byte<Lanes>(in + begin, out, lane + tail, lane + tail < size);
   const bool aligned = (reinterpret_cast<uintptr_t>(in) + begin + head) % kChunk == 0;
   L3_NO_UNROLL
   for (uint32_t first = 0; first < chunks; first += Lanes::kCount) {
-    const Number chunk = lane + first, inside = chunk < chunks, position = Lanes::select(inside, chunk, 0) * kChunk + head;
+    const Number chunk = lane + first, inside = chunk < chunks,
+                 position = Lanes::select(inside, chunk, 0) * kChunk + head;
     Number words[4];
     load_chunk<Lanes>(in, position + begin, aligned, words);
     Lanes::template store_words<4>(out, position, words, inside);

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <new>
 
-#include "format/error.h"
 #include "batch.h"
+#include "format/error.h"
 #include "launch.h"
 
 namespace l3 {
@@ -14,7 +14,8 @@ l3_status device_failure(l3_error *error, cudaError_t code, const char *action) 
   return fail(error, L3_ERROR_DEVICE, "%s failed: %s", action, cudaGetErrorString(code));
 }
 
-// One of the two places a batch can be in: pinned memory where the host gathers it, and device memory where kernels read it.
+// One of the two places a batch can be in: pinned memory where the host gathers it, and device memory where kernels
+// read it.
 class Staging {
  public:
   Staging() = default;
@@ -29,7 +30,8 @@ class Staging {
   }
 
   cudaError_t create() {
-    constexpr unsigned flags = cudaEventDisableTiming | cudaEventBlockingSync;  // a thread that waits leaves the CPU to others
+    constexpr unsigned flags =
+        cudaEventDisableTiming | cudaEventBlockingSync;  // a thread that waits leaves the CPU to others
     if (cudaError_t code = cudaEventCreateWithFlags(&copied_, flags)) return code;
     return cudaEventCreateWithFlags(&decoded_, flags);
   }
@@ -40,14 +42,16 @@ class Staging {
     if (cudaError_t code = cudaEventSynchronize(decoded_)) return code;
     release();
     const size_t capacity = size + size / 4;  // batches vary; grow seldom
-    if (cudaError_t code = cudaHostAlloc(reinterpret_cast<void **>(&host_), capacity, cudaHostAllocWriteCombined | cudaHostAllocPortable))
+    if (cudaError_t code = cudaHostAlloc(reinterpret_cast<void **>(&host_), capacity,
+                                         cudaHostAllocWriteCombined | cudaHostAllocPortable))
       return code;
     if (cudaError_t code = cudaMalloc(reinterpret_cast<void **>(&device_), capacity)) return code;
     capacity_ = capacity;
     return cudaSuccess;
   }
 
-  // Enqueues the copy of the first `size` bytes. Kernels of an earlier batch may be reading the device's side on another stream.
+  // Enqueues the copy of the first `size` bytes. Kernels of an earlier batch may be reading the device's side on
+  // another stream.
   cudaError_t copy(size_t size, cudaStream_t stream) {
     if (cudaError_t code = cudaStreamWaitEvent(stream, decoded_, 0)) return code;
     if (cudaError_t code = cudaMemcpyAsync(device_, host_, size, cudaMemcpyHostToDevice, stream)) return code;
@@ -97,16 +101,18 @@ struct l3_cuda_decoder {
     return L3_OK;
   }
 
-  l3_status decode(const l3_cuda_image *images, size_t count, const l3_cuda_options &options, cudaStream_t stream, size_t *failed,
-                   l3_error *error) {
+  l3_status decode(const l3_cuda_image *images, size_t count, const l3_cuda_options &options, cudaStream_t stream,
+                   size_t *failed, l3_error *error) {
     *failed = count;
     if (count == 0) return L3_OK;
     if (l3_status status = plan_.plan(images, count, failed, error)) return status;
     Staging &staging = stagings_[next_];
-    if (cudaError_t code = staging.prepare(plan_.layout().end)) return device_failure(error, code, "allocating memory for a batch");
+    if (cudaError_t code = staging.prepare(plan_.layout().end))
+      return device_failure(error, code, "allocating memory for a batch");
     if (l3_status status = gather(count, options, staging.host(), failed, error)) return status;
     next_ = 1 - next_;
-    if (cudaError_t code = staging.copy(plan_.layout().end, stream)) return device_failure(error, code, "copying a batch to the device");
+    if (cudaError_t code = staging.copy(plan_.layout().end, stream))
+      return device_failure(error, code, "copying a batch to the device");
     const cudaError_t launched = launch_batch(staging.device(), plan_.layout(), stream);
     const cudaError_t marked = staging.mark_decoded(stream);
     if (launched) return device_failure(error, launched, "launching a kernel");
@@ -162,8 +168,9 @@ extern "C" l3_status l3_cuda_create(l3_cuda_decoder **decoder, l3_error *error) 
 
 extern "C" void l3_cuda_destroy(l3_cuda_decoder *decoder) { delete decoder; }
 
-extern "C" l3_status l3_cuda_decode(l3_cuda_decoder *decoder, const l3_cuda_image *images, size_t count, const l3_cuda_options *options,
-                                    l3_cuda_stream stream, size_t *failed, l3_error *error) {
+extern "C" l3_status l3_cuda_decode(l3_cuda_decoder *decoder, const l3_cuda_image *images, size_t count,
+                                    const l3_cuda_options *options, l3_cuda_stream stream, size_t *failed,
+                                    l3_error *error) {
   try {
     return decoder->decode(images, count, options ? *options : l3_cuda_options{}, stream, failed, error);
   } catch (const std::bad_alloc &) {

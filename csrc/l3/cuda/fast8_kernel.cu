@@ -22,26 +22,29 @@ L3_DEVICE void decode_tiles(const uint8_t *buffer, const BatchLayout &layout, ui
 }
 
 template <uint32_t channels>
-__global__ void __launch_bounds__(kThreads) decode_fast8(const uint8_t *buffer, BatchLayout layout, uint32_t first, uint32_t count) {
+__global__ void __launch_bounds__(kThreads)
+    decode_fast8(const uint8_t *buffer, BatchLayout layout, uint32_t first, uint32_t count) {
   decode_tiles<channels>(buffer, layout, first, count);
 }
 
 // Left to itself the compiler takes too few registers for four channels, and spills.
 template <>
-__global__ void __launch_bounds__(kThreads, 4) decode_fast8<4>(const uint8_t *buffer, BatchLayout layout, uint32_t first, uint32_t count) {
+__global__ void __launch_bounds__(kThreads, 4) decode_fast8<4>(const uint8_t *buffer, BatchLayout layout,
+                                                               uint32_t first, uint32_t count) {
   decode_tiles<4>(buffer, layout, first, count);
 }
 
 template <uint32_t channels>
-cudaError_t launch(const uint8_t *buffer, const BatchLayout &layout, uint32_t first, uint32_t count, cudaStream_t stream) {
+cudaError_t launch(const uint8_t *buffer, const BatchLayout &layout, uint32_t first, uint32_t count,
+                   cudaStream_t stream) {
   decode_fast8<channels><<<(count + kTeams - 1) / kTeams, kThreads, 0, stream>>>(buffer, layout, first, count);
   return cudaGetLastError();
 }
 
 }  // namespace
 
-cudaError_t launch_fast8(uint32_t channels, const uint8_t *buffer, const BatchLayout &layout, uint32_t first, uint32_t count,
-                         cudaStream_t stream) {
+cudaError_t launch_fast8(uint32_t channels, const uint8_t *buffer, const BatchLayout &layout, uint32_t first,
+                         uint32_t count, cudaStream_t stream) {
   switch (channels) {
     case 1: return launch<1>(buffer, layout, first, count, stream);
     case 2: return launch<2>(buffer, layout, first, count, stream);

@@ -1,19 +1,21 @@
-// The kernel for `fast` tiles of 8-bit images, written over lanes: a team of 16 lanes decodes a tile, all channels at once, four rows at a
-// time.
+// The kernel for `fast` tiles of 8-bit images, written over lanes: a team of 16 lanes decodes a tile, all channels at
+// once, four rows at a time.
 //
-// Each lane holds a group of 4 x 2 samples. Samples travel in pairs, a 16-bit half each, so that sums need no care for overflow until they
-// are masked: `even` holds the first and the third of a row's four, `odd` the second and the fourth. First the index words of all units are
-// expanded into records that say where each unit's octets start, which leaves the main loop without a serial pointer; finished rows are put
-// together as pixels in shared memory and leave it in 16-byte stores.
+// Each lane holds a group of 4 x 2 samples. Samples travel in pairs, a 16-bit half each, so that sums need no care for
+// overflow until they are masked: `even` holds the first and the third of a row's four, `odd` the second and the
+// fourth. First the index words of all units are expanded into records that say where each unit's octets start, which
+// leaves the main loop without a serial pointer; finished rows are put together as pixels in shared memory and leave it
+// in 16-byte stores.
 #pragma once
 
-#include "format/fast_tile.h"
 #include "copy_row.h"
+#include "format/fast_tile.h"
 #include "tile_part.h"
 
 namespace l3 {
 
-// Tables indexed by code, one entry of four words: what the fields of a pair are masked with, the minimum twice, the width, 4 * width.
+// Tables indexed by code, one entry of four words: what the fields of a pair are masked with, the minimum twice, the
+// width, 4 * width.
 struct CodeTable8 {
   alignas(16) uint32_t words[16][4];
 };
@@ -29,9 +31,9 @@ L3_HOST_DEVICE void fill_code_table_entry(uint32_t code, uint32_t words[4]) {
 // The shared memory of a team.
 template <uint32_t channels>
 struct Fast8Shared {
-  static constexpr uint32_t kRows = 4;                     // decoded between stores
-  static constexpr uint32_t kRowSize = L3_TILE * channels; // bytes
-  static constexpr uint32_t kRecordSize = 16;              // codes, widths (a nibble a group), position of the unit's octets
+  static constexpr uint32_t kRows = 4;                      // decoded between stores
+  static constexpr uint32_t kRowSize = L3_TILE * channels;  // bytes
+  static constexpr uint32_t kRecordSize = 16;  // codes, widths (a nibble a group), position of the unit's octets
   alignas(16) uint8_t records[channels][kMaxUnits * kRecordSize];
   alignas(16) uint8_t rows[kRows * kRowSize + 16];
 };
@@ -43,15 +45,16 @@ class Fast8Tile {
   static constexpr uint32_t kPairMask = 0x00FF00FF, kHalves = 0x00010001, kMiddle = 128 * kHalves;
 
   struct Channel {
-    Number even, odd;                            // the row above
-    Number smooths, from_left, scans, scans_next; // masks: base is q; base is N(0); rows are running sums: this row, and those after it
+    Number even, odd;  // the row above
+    Number smooths, from_left, scans,
+        scans_next;  // masks: base is q; base is N(0); rows are running sums: this row, and those after it
   };
 
  public:
-  // `buffer` holds the batch (see batch.h); `tile` was validated. `active` is the same for all lanes of the team: a team without a tile of
-  // its own goes through the motions with another's, and stores nothing.
-  L3_DEVICE void decode(const uint8_t *buffer, const BatchImage &image, const BatchTile &tile, bool active, const CodeTable8 &table,
-                        Shared &shared) {
+  // `buffer` holds the batch (see batch.h); `tile` was validated. `active` is the same for all lanes of the team: a
+  // team without a tile of its own goes through the motions with another's, and stores nothing.
+  L3_DEVICE void decode(const uint8_t *buffer, const BatchImage &image, const BatchTile &tile, bool active,
+                        const CodeTable8 &table, Shared &shared) {
     const l3_rect rect = place(image, tile);
     const TileShape shape{rect.width, rect.height};
     const uint8_t *stream = buffer + tile.stream;
@@ -78,7 +81,8 @@ class Fast8Tile {
         Number even[channels][2], odd[channels][2];
         L3_UNROLL
         for (uint32_t c = 0; c < channels; c++)
-          decode_pair(stream, shared.records[c], y / 2 + pair, table, edge, scans || y + pair == 0, from_left, state[c], even[c], odd[c]);
+          decode_pair(stream, shared.records[c], y / 2 + pair, table, edge, scans || y + pair == 0, from_left, state[c],
+                      even[c], odd[c]);
         L3_UNROLL
         for (uint32_t i = 0; i < 2; i++) {
           Number pixels_even[channels], pixels_odd[channels];
@@ -101,7 +105,8 @@ class Fast8Tile {
   static L3_DEVICE l3_rect place(const BatchImage &image, const BatchTile &tile) {
     const uint32_t x = tile.x * L3_TILE, y = tile.y * L3_TILE;
     constexpr uint32_t tile_size = L3_TILE;
-    return {x, y, image.width - x < tile_size ? image.width - x : tile_size, image.height - y < tile_size ? image.height - y : tile_size};
+    return {x, y, image.width - x < tile_size ? image.width - x : tile_size,
+            image.height - y < tile_size ? image.height - y : tile_size};
   }
 
   static L3_DEVICE Number load_unaligned(const uint8_t *bytes, const Number &position) {
@@ -126,13 +131,15 @@ class Fast8Tile {
   };
 
   // Reads heads, palettes and index words: sets up the channels and their records.
-  L3_DEVICE void parse(const uint8_t *stream, TileShape shape, Shared &shared, Channel (&state)[channels], uint32_t *transform) {
+  L3_DEVICE void parse(const uint8_t *stream, TileShape shape, Shared &shared, Channel (&state)[channels],
+                       uint32_t *transform) {
     *transform = stream[0];
     uint32_t body = 1 + channels * channel_head_size(8);
     L3_UNROLL
     for (uint32_t c = 0; c < channels; c++) {
       const uint8_t *head = stream + 1 + c * channel_head_size(8);
-      const uint32_t mode = head[0], predictor = mode & 7, index_bits = mode >> 3 & 7, count = head[2] | uint32_t(head[3]) << 8;
+      const uint32_t mode = head[0], predictor = mode & 7, index_bits = mode >> 3 & 7,
+                     count = head[2] | uint32_t(head[3]) << 8;
       Channel &channel = state[c];
       channel.even = channel.odd = Number(head[1]) * kHalves;
       channel.smooths = mask_if(predictor == kSmoothAbove || predictor == kSmoothPlane);
@@ -146,13 +153,15 @@ class Fast8Tile {
   static L3_DEVICE Number mask_if(bool condition) { return condition ? ~0u : 0u; }
 
   // Expands a channel's index words: four units a lane.
-  L3_DEVICE void expand_records(const uint8_t *stream, uint32_t body, uint32_t index_bits, bool has_bitmap, TileShape shape,
-                                uint8_t *records) {
+  L3_DEVICE void expand_records(const uint8_t *stream, uint32_t body, uint32_t index_bits, bool has_bitmap,
+                                TileShape shape, uint8_t *records) {
     const Number lane = Lanes::index();
-    const uint32_t units = shape.units(), palette_bytes = palette_size(index_bits, 8), bitmap_bytes = has_bitmap ? (units + 7) / 8 : 0;
+    const uint32_t units = shape.units(), palette_bytes = palette_size(index_bits, 8),
+                   bitmap_bytes = has_bitmap ? (units + 7) / 8 : 0;
     // Palette entries, one a byte: 0 to 3 and 4 to 7.
     const Number packed = load_unaligned(stream, body), first = packed & 0x0F0F0F0F, second = packed >> 4 & 0x0F0F0F0F;
-    const Number palette_low = Lanes::permute_bytes(first, second, 0x5140), palette_high = Lanes::permute_bytes(first, second, 0x7362);
+    const Number palette_low = Lanes::permute_bytes(first, second, 0x5140),
+                 palette_high = Lanes::permute_bytes(first, second, 0x7362);
     body += palette_bytes;
     Bitmap present{~0u, ~0u};
     if (Lanes::any(has_bitmap)) {
@@ -171,8 +180,10 @@ class Fast8Tile {
     L3_UNROLL
     for (uint32_t j = 0; j < 4; j++) {
       const Number here = bits >> j & 1;
-      const Number groups = shape.groups() - ((first_unit + j) & two_units) * kUnitGroups;  // in the unit, at most eight count
-      codes[j] = codes_of_word(load_unaligned(stream, word), index_bits, palette_low, palette_high) & ones(groups * 4) & (0u - here);
+      const Number groups =
+          shape.groups() - ((first_unit + j) & two_units) * kUnitGroups;  // in the unit, at most eight count
+      codes[j] = codes_of_word(load_unaligned(stream, word), index_bits, palette_low, palette_high) & ones(groups * 4) &
+                 (0u - here);
       widths[j] = (codes[j] & 0x11111111) + (codes[j] >> 1 & 0x77777777);  // (code + 1) / 2 in each nibble
       before[j] = sum;
       sum = Lanes::add_bytes(widths[j] & 0x0F0F0F0F, Lanes::add_bytes(widths[j] >> 4 & 0x0F0F0F0F, sum));
@@ -190,7 +201,8 @@ class Fast8Tile {
   }
 
   // The eight codes of an index word, a nibble each.
-  static L3_DEVICE Number codes_of_word(const Number &word, uint32_t index_bits, const Number &palette_low, const Number &palette_high) {
+  static L3_DEVICE Number codes_of_word(const Number &word, uint32_t index_bits, const Number &palette_low,
+                                        const Number &palette_high) {
     // Indices move apart until each has a nibble: halves, quarters, eighths.
     const uint32_t four = (1u << 4 * index_bits) - 1, two = ((1u << 2 * index_bits) - 1) * kHalves;
     const uint32_t one = ((1u << index_bits) - 1) * 0x01010101u;
@@ -206,14 +218,17 @@ class Fast8Tile {
   }
 
   // Decodes a row pair of a channel into pairs of samples.
-  L3_DEVICE void decode_pair(const uint8_t *stream, const uint8_t *records, uint32_t pair, const CodeTable8 &table, bool edge, bool scans,
-                             bool from_left, Channel &channel, Number (&even)[2], Number (&odd)[2]) {
+  L3_DEVICE void decode_pair(const uint8_t *stream, const uint8_t *records, uint32_t pair, const CodeTable8 &table,
+                             bool edge, bool scans, bool from_left, Channel &channel, Number (&even)[2],
+                             Number (&odd)[2]) {
     const Number lane = Lanes::index(), nibble = (lane & 7) << 2;
     Number record[4], code[4], octet[3];
     Lanes::template load_words<4>(records, (lane >> 3) * Shared::kRecordSize + pair * 2 * Shared::kRecordSize, record);
-    Lanes::template load_words<4>(reinterpret_cast<const uint8_t *>(table.words), (record[0] >> nibble & 15) << 4, code);
+    Lanes::template load_words<4>(reinterpret_cast<const uint8_t *>(table.words), (record[0] >> nibble & 15) << 4,
+                                  code);
     const Number widths_before = record[1] & ((Number(1) << nibble) - 1), width = code[2];
-    const Number position = Lanes::add_bytes(widths_before >> 4 & 0x0F0F0F0F, Lanes::add_bytes(widths_before & 0x0F0F0F0F, record[2]));
+    const Number position =
+        Lanes::add_bytes(widths_before >> 4 & 0x0F0F0F0F, Lanes::add_bytes(widths_before & 0x0F0F0F0F, record[2]));
     Lanes::template load_words<3>(stream, position & ~3u, octet);
     const Number low = Lanes::funnel_shift(octet[0], octet[1], position << 3);
     const Number high = Lanes::funnel_shift(octet[1], octet[2], position << 3);
@@ -263,11 +278,13 @@ class Fast8Tile {
 
   // Replaces the row above by q where the channel's predictor wants it: avg(avg(NW, NE), N) is (NW + NE + 2 N + 3) / 4.
   L3_DEVICE void smooth(bool edge, const Channel &channel, Number &even, Number &odd) const {
-    const Number lane = Lanes::index(), ends = Lanes::permute_bytes(even, odd, 0x7610);  // the lane's first and last sample
+    const Number lane = Lanes::index(),
+                 ends = Lanes::permute_bytes(even, odd, 0x7610);  // the lane's first and last sample
     const Number left = Lanes::from_left(ends), right = Lanes::from_right(ends);
     // At the ends of the row the team's outer lanes got their own samples back; N stands for NW and NE there.
     const Number north_west = Lanes::permute_bytes(left, odd, Lanes::select(lane == 0, 0x5410, 0x5432));
-    Number east_of_even = odd, east_of_odd = Lanes::permute_bytes(even, right, Lanes::select(lane == Lanes::kCount - 1, 0x7632, 0x5432));
+    Number east_of_even = odd,
+           east_of_odd = Lanes::permute_bytes(even, right, Lanes::select(lane == Lanes::kCount - 1, 0x7632, 0x5432));
     if (edge) {
       east_of_even = blend(edge_even_, even, east_of_even);
       east_of_odd = blend(edge_odd_, odd, east_of_odd);
@@ -299,7 +316,8 @@ class Fast8Tile {
       words[0] = Lanes::permute_bytes(first_third, second_fourth, 0x5410);
       words[1] = Lanes::permute_bytes(first_third, second_fourth, 0x7632);
     } else if constexpr (channels == 3) {  // planes are in the order G, R, B
-      const Number red_green = join(even[1], even[0]), blue_red = join(even[2], odd[1]), green_blue = join(odd[0], odd[2]);
+      const Number red_green = join(even[1], even[0]), blue_red = join(even[2], odd[1]),
+                   green_blue = join(odd[0], odd[2]);
       words[0] = Lanes::permute_bytes(red_green, blue_red, 0x5410);
       words[1] = Lanes::permute_bytes(green_blue, red_green, 0x7610);
       words[2] = Lanes::permute_bytes(blue_red, green_blue, 0x7632);
@@ -315,17 +333,20 @@ class Fast8Tile {
   }
 
   // Writes what lies in the region of the four rows from tile row `y` on.
-  L3_DEVICE void store_rows(const BatchImage &image, const l3_rect &rect, uint32_t y, bool active, const Shared &shared) const {
+  L3_DEVICE void store_rows(const BatchImage &image, const l3_rect &rect, uint32_t y, bool active,
+                            const Shared &shared) const {
     const Number lane = Lanes::index();
     // The part of the tile's columns that lies in the region, in bytes of a row.
     const uint32_t left = rect.x < image.left ? image.left - rect.x : 0;
-    const uint32_t region_right = image.left + image.region_width - rect.x, right = region_right < rect.width ? region_right : rect.width;
+    const uint32_t region_right = image.left + image.region_width - rect.x,
+                   right = region_right < rect.width ? region_right : rect.width;
     const uint32_t first_byte = left * channels, end_byte = right * channels;
     uint8_t *out = image.out + int64_t(int32_t(rect.y + y - image.top)) * int64_t(image.row_stride) +
                    int64_t(int32_t(rect.x - image.left)) * channels;
     const uint32_t bottom = image.top + image.region_height, tile_bottom = rect.y + rect.height;
     const uint32_t end_row = bottom < tile_bottom ? bottom : tile_bottom;
-    const bool whole = left == 0 && right == L3_TILE && rect.y + y >= image.top && rect.y + y + Shared::kRows <= end_row;
+    const bool whole =
+        left == 0 && right == L3_TILE && rect.y + y >= image.top && rect.y + y + Shared::kRows <= end_row;
     const bool aligned = ((reinterpret_cast<uintptr_t>(out) | image.row_stride) & 15) == 0;
     const bool in_chunks = active && whole && aligned;
     if (Lanes::any(in_chunks)) {

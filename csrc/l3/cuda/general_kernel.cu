@@ -7,7 +7,8 @@ namespace l3 {
 namespace {
 
 template <typename Sample>
-__global__ void __launch_bounds__(general::kThreads) decode_general(const uint8_t *buffer, BatchLayout layout, uint32_t first) {
+__global__ void __launch_bounds__(general::kThreads)
+    decode_general(const uint8_t *buffer, BatchLayout layout, uint32_t first) {
   __shared__ Sample planes[L3_MAX_CHANNELS * kPlaneSize];
   __shared__ FastTile fast;
   __shared__ bool valid;
@@ -28,8 +29,8 @@ cudaError_t check_device() {
   return cudaFuncGetAttributes(&attributes, decode_general<uint8_t>);
 }
 
-cudaError_t launch_general(uint32_t bits, const uint8_t *buffer, const BatchLayout &layout, uint32_t first, uint32_t count,
-                           cudaStream_t stream) {
+cudaError_t launch_general(uint32_t bits, const uint8_t *buffer, const BatchLayout &layout, uint32_t first,
+                           uint32_t count, cudaStream_t stream) {
   const auto kernel = bits == 8 ? decode_general<uint8_t> : decode_general<uint16_t>;
   kernel<<<count, general::kThreads, 0, stream>>>(buffer, layout, first);
   return cudaGetLastError();

@@ -1,14 +1,16 @@
-// The kernel for the tiles that those for 8-bit `fast` and for stored tiles leave: 16 bits, label maps, `paper`, and whatever is converted.
+// The kernel for the tiles that those for 8-bit `fast` and for stored tiles leave: 16 bits, label maps, `paper`, and
+// whatever is converted.
 //
-// A block decodes a tile, in phases with barriers between them: one thread reads the structure; a team of 16 lanes a channel decodes planes
-// into shared memory; all threads write the part of the tile that lies in the region, converted. Phases are functions of a thread's or a
-// team's number, so that tests can run them on a CPU, one thread after the other.
+// A block decodes a tile, in phases with barriers between them: one thread reads the structure; a team of 16 lanes a
+// channel decodes planes into shared memory; all threads write the part of the tile that lies in the region, converted.
+// Phases are functions of a thread's or a team's number, so that tests can run them on a CPU, one thread after the
+// other.
 #pragma once
 
-#include "output/convert_pixel.h"
 #include "lockstep/lockstep.h"
 #include "lockstep/lockstep_label_map.h"
 #include "lockstep/lockstep_paper.h"
+#include "output/convert_pixel.h"
 #include "tile_part.h"
 
 namespace l3::general {
@@ -17,7 +19,8 @@ constexpr uint32_t kTeams = L3_MAX_CHANNELS, kThreads = kTeams * 16, kWarp = 32;
 
 // ---- Phase 1: structure
 
-// Finds the channels of a `fast` tile. False: the tile is to be left out; the host, which validates every tile, would have refused it.
+// Finds the channels of a `fast` tile. False: the tile is to be left out; the host, which validates every tile, would
+// have refused it.
 L3_DEVICE bool parse(const TilePart &tile, FastTile *fast) {
   const BatchImage &image = tile.image;
   switch (image.profile) {
@@ -35,8 +38,10 @@ L3_DEVICE void decode_channel(const TilePart &tile, const FastTile &fast, uint32
   const uint32_t channels = tile.image.channels;
   if (c >= channels || tile.image.profile == L3_PROFILE_RAW) return;
   if (tile.image.profile == L3_PROFILE_PAPER) {
-    const PaperChannel channel = lockstep::locate_paper_channel<Sample>(tile.stream, tile.size, channels, c, tile.shape);
-    lockstep::decode_paper_channel<Lanes>(tile.stream, channel, tile.shape, planes + channel_of_plane(c, channels) * kPlaneSize);
+    const PaperChannel channel =
+        lockstep::locate_paper_channel<Sample>(tile.stream, tile.size, channels, c, tile.shape);
+    lockstep::decode_paper_channel<Lanes>(tile.stream, channel, tile.shape,
+                                          planes + channel_of_plane(c, channels) * kPlaneSize);
   } else if (fast.channels[c].predictor == kLabelMap) {
     lockstep::decode_label_map<Lanes>(tile.stream, fast.channels[c], tile.shape, planes + c * kPlaneSize);
   } else {
@@ -76,7 +81,9 @@ struct StoredPixels {
   const Sample *samples;
   uint32_t channels, width;
 
-  L3_DEVICE Sample operator()(uint32_t x, uint32_t y, uint32_t channel) const { return samples[(y * width + x) * channels + channel]; }
+  L3_DEVICE Sample operator()(uint32_t x, uint32_t y, uint32_t channel) const {
+    return samples[(y * width + x) * channels + channel];
+  }
 };
 
 // One sample of a pixel as convert() would write it.
@@ -102,8 +109,8 @@ L3_DEVICE uint32_t bits_of(Out sample) {
     return std::make_unsigned_t<Out>(sample);
 }
 
-// A warp takes a row, and a thread the samples of a word of the output, so that stores are coalesced and whole cache lines. Words at the
-// ends of the row, which belong to it only in part, are written sample by sample.
+// A warp takes a row, and a thread the samples of a word of the output, so that stores are coalesced and whole cache
+// lines. Words at the ends of the row, which belong to it only in part, are written sample by sample.
 template <typename Out, typename Sample, typename Pixels>
 L3_DEVICE void write_samples(const TilePart &tile, const Pixels &pixels, uint32_t thread) {
   constexpr uint32_t kInWord = 4 / sizeof(Out);  // samples
@@ -112,9 +119,11 @@ L3_DEVICE void write_samples(const TilePart &tile, const Pixels &pixels, uint32_
   const uint32_t reciprocal = 65536 / channels + 1;  // divides numbers below 2^14 by up to four
   for (uint32_t y = thread / kWarp; y < tile.height; y += kThreads / kWarp) {
     Out *const row = reinterpret_cast<Out *>(tile.out + y * tile.image.row_stride);
-    const uint32_t before = uint32_t(reinterpret_cast<uintptr_t>(row) % 4 / sizeof(Out));  // samples of the first word that precede the row
+    const uint32_t before =
+        uint32_t(reinterpret_cast<uintptr_t>(row) % 4 / sizeof(Out));  // samples of the first word that precede the row
     for (uint32_t in_words = thread % kWarp * kInWord; in_words < before + samples; in_words += kWarp * kInWord) {
-      const uint32_t first = in_words - before;  // wraps around where the word begins before the row: beyond its end, like any outside it
+      const uint32_t first =
+          in_words - before;  // wraps around where the word begins before the row: beyond its end, like any outside it
       const bool whole = first < samples && samples - first >= kInWord;
       Word word = 0;
       for (uint32_t k = 0; k < kInWord; k++) {
@@ -152,7 +161,8 @@ L3_DEVICE void write_part(const TilePart &tile, const FastTile &fast, const Samp
   const uint32_t channels = tile.image.channels;
   const Transform transform = tile.image.profile == L3_PROFILE_FAST ? fast.transform : Transform{kTransformNone, 1};
   if (tile.image.profile == L3_PROFILE_RAW)
-    write_pixels<Sample>(tile, StoredPixels<Sample>{reinterpret_cast<const Sample *>(tile.stream), channels, tile.shape.width}, thread);
+    write_pixels<Sample>(
+        tile, StoredPixels<Sample>{reinterpret_cast<const Sample *>(tile.stream), channels, tile.shape.width}, thread);
   else
     write_pixels<Sample>(tile, PlanePixels<Sample>{planes, channels, transform}, thread);
 }

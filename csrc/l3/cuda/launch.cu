@@ -3,7 +3,8 @@
 namespace l3 {
 namespace {
 
-cudaError_t launch(TileKind kind, const uint8_t *buffer, const BatchLayout &layout, uint32_t first, uint32_t count, cudaStream_t stream) {
+cudaError_t launch(TileKind kind, const uint8_t *buffer, const BatchLayout &layout, uint32_t first, uint32_t count,
+                   cudaStream_t stream) {
   switch (kind) {
     case TileKind::kStored: return launch_stored(buffer, layout, first, count, stream);
     case TileKind::kGeneral8: return launch_general(8, buffer, layout, first, count, stream);

@@ -14,10 +14,11 @@ cudaError_t check_device();
 cudaError_t launch_batch(const uint8_t *buffer, const BatchLayout &layout, cudaStream_t stream);
 
 // The same for tiles order[first] to order[first + count - 1], which are of the function's kind; count is not 0.
-cudaError_t launch_stored(const uint8_t *buffer, const BatchLayout &layout, uint32_t first, uint32_t count, cudaStream_t stream);
-cudaError_t launch_fast8(uint32_t channels, const uint8_t *buffer, const BatchLayout &layout, uint32_t first, uint32_t count,
-                         cudaStream_t stream);
-cudaError_t launch_general(uint32_t bits, const uint8_t *buffer, const BatchLayout &layout, uint32_t first, uint32_t count,
-                           cudaStream_t stream);
+cudaError_t launch_stored(const uint8_t *buffer, const BatchLayout &layout, uint32_t first, uint32_t count,
+                          cudaStream_t stream);
+cudaError_t launch_fast8(uint32_t channels, const uint8_t *buffer, const BatchLayout &layout, uint32_t first,
+                         uint32_t count, cudaStream_t stream);
+cudaError_t launch_general(uint32_t bits, const uint8_t *buffer, const BatchLayout &layout, uint32_t first,
+                           uint32_t count, cudaStream_t stream);
 
 }  // namespace l3

@@ -1,4 +1,5 @@
-// The kernel for tiles of profile `raw` that are wanted as they are stored: rows of bytes, copied from the stream to the output.
+// The kernel for tiles of profile `raw` that are wanted as they are stored: rows of bytes, copied from the stream to
+// the output.
 #pragma once
 
 #include "copy_row.h"

@@ -1,5 +1,5 @@
-// Lanes on a GPU, for code whose control flow differs between the two teams of a warp: every operation is among the lanes of its own team
-// only. Teams that happen to agree still run side by side.
+// Lanes on a GPU, for code whose control flow differs between the two teams of a warp: every operation is among the
+// lanes of its own team only. Teams that happen to agree still run side by side.
 #pragma once
 
 #include "warp_lanes.h"
@@ -7,7 +7,9 @@
 namespace l3 {
 
 struct TeamLanes : WarpLanes {
-  static L3_DEVICE uint32_t team() { return 0xFFFFu << (threadIdx.x & kCount); }  // the lanes of the warp that are of this team
+  static L3_DEVICE uint32_t team() {
+    return 0xFFFFu << (threadIdx.x & kCount);
+  }  // the lanes of the warp that are of this team
 
   static L3_DEVICE Number from_left(Number a) { return __shfl_up_sync(team(), a, 1, kCount); }
   static L3_DEVICE Number from_right(Number a) { return __shfl_down_sync(team(), a, 1, kCount); }

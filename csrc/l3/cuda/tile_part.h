@@ -1,9 +1,9 @@
 // A tile of a batch as a kernel finds it.
 #pragma once
 
+#include "batch.h"
 #include "format/geometry.h"
 #include "format/host_device.h"
-#include "batch.h"
 
 namespace l3 {
 
@@ -34,7 +34,8 @@ struct TilePart {
     top = image.top > y ? image.top - y : 0;
     width = least(shape.width, image.left + image.region_width - x) - left;
     height = least(shape.height, image.top + image.region_height - y) - top;
-    out = image.out + (y + top - image.top) * image.row_stride + uint64_t(x + left - image.left) * image.output_pixel_size;
+    out = image.out + (y + top - image.top) * image.row_stride +
+          uint64_t(x + left - image.left) * image.output_pixel_size;
   }
 
  private:

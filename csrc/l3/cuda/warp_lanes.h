@@ -13,7 +13,9 @@ struct WarpLanes {
   using Number = uint32_t;
 
   static L3_DEVICE Number index() { return threadIdx.x % kCount; }
-  static L3_DEVICE Number select(Number condition, Number if_true, Number if_false) { return condition ? if_true : if_false; }
+  static L3_DEVICE Number select(Number condition, Number if_true, Number if_false) {
+    return condition ? if_true : if_false;
+  }
   static L3_DEVICE Number from_left(Number a) { return __shfl_up_sync(kAll, a, 1, kCount); }
   static L3_DEVICE Number from_right(Number a) { return __shfl_down_sync(kAll, a, 1, kCount); }
   static L3_DEVICE Number broadcast(Number a, uint32_t lane) { return __shfl_sync(kAll, a, int(lane), kCount); }
@@ -21,8 +23,8 @@ struct WarpLanes {
   static L3_DEVICE void sync() { __syncwarp(); }
 
   static L3_DEVICE Number prefix_sum(Number a) {
-    // The shuffle's predicate says whether its source lane is in the team, which spares a comparison a step. Volatile: the shuffles stay
-    // where all lanes meet.
+    // The shuffle's predicate says whether its source lane is in the team, which spares a comparison a step. Volatile:
+    // the shuffles stay where all lanes meet.
     asm volatile(
         "{ .reg .pred p; .reg .u32 q;"
         "shfl.sync.up.b32 q|p, %0, 1, 0x1000, -1; @p add.u32 %0, %0, q;"
@@ -34,13 +36,19 @@ struct WarpLanes {
   }
 
   static L3_DEVICE Number permute_bytes(Number a, Number b, Number selector) { return __byte_perm(a, b, selector); }
-  static L3_DEVICE Number funnel_shift(Number low, Number high, Number shift) { return __funnelshift_r(low, high, shift); }
-  static L3_DEVICE Number funnel_shift_clamped(Number low, Number high, Number shift) { return __funnelshift_rc(low, high, shift); }
+  static L3_DEVICE Number funnel_shift(Number low, Number high, Number shift) {
+    return __funnelshift_r(low, high, shift);
+  }
+  static L3_DEVICE Number funnel_shift_clamped(Number low, Number high, Number shift) {
+    return __funnelshift_rc(low, high, shift);
+  }
   static L3_DEVICE Number add_bytes(Number a, Number sum) { return __dp4a(a, 0x01010101u, sum); }
   static L3_DEVICE Number divide_small(Number a, uint32_t b) { return a / b; }
   static L3_DEVICE Number count_bits(Number a) { return uint32_t(__popc(a)); }
 
-  static L3_DEVICE Number load_16(const uint8_t *bytes, Number position) { return bytes[position] | uint32_t(bytes[position + 1]) << 8; }
+  static L3_DEVICE Number load_16(const uint8_t *bytes, Number position) {
+    return bytes[position] | uint32_t(bytes[position + 1]) << 8;
+  }
 
   template <uint32_t count>
   static L3_DEVICE void load_words(const uint8_t *bytes, Number position, Number (&words)[count]) {
@@ -54,7 +62,8 @@ struct WarpLanes {
   }
 
   template <uint32_t count>
-  static L3_DEVICE void store_words(uint8_t *bytes, Number position, const Number (&words)[count], Number condition = 1) {
+  static L3_DEVICE void store_words(uint8_t *bytes, Number position, const Number (&words)[count],
+                                    Number condition = 1) {
     if (!condition) return;
     if constexpr (count == 4) {
       *reinterpret_cast<uint4 *>(bytes + position) = make_uint4(words[0], words[1], words[2], words[3]);

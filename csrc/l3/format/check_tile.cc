@@ -9,7 +9,8 @@ namespace {
 
 const char *check_fast_tile(const l3_info &info, TileShape shape, const TileStream &tile, bool *has_label_map) {
   FastTile fast;
-  if (const char *problem = parse_fast_tile(tile.data, tile.size, info.channels, info.bits, shape, &fast)) return problem;
+  if (const char *problem = parse_fast_tile(tile.data, tile.size, info.channels, info.bits, shape, &fast))
+    return problem;
   for (uint32_t c = 0; c < info.channels; c++) {
     const FastChannel &channel = fast.channels[c];
     if (channel.predictor == kLabelMap) {

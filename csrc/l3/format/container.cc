@@ -62,47 +62,57 @@ l3_info read_fields(const uint8_t *header) {
 
 l3_status check_header(const uint8_t *header, size_t size, l3_info *info, l3_error *error) {
   if (header[kMajor] != kVersionMajor)
-    return fail(error, L3_ERROR_UNSUPPORTED, "format version %u is not supported, only version %u", header[kMajor], kVersionMajor);
+    return fail(error, L3_ERROR_UNSUPPORTED, "format version %u is not supported, only version %u", header[kMajor],
+                kVersionMajor);
   uint32_t header_size = load<uint16_t>(header + kHeaderSize);
   if (header_size < L3_HEADER_SIZE || header_size % 4)
-    return fail(error, L3_ERROR_CORRUPT, "header size %u is not a multiple of 4 from %d up", header_size, L3_HEADER_SIZE);
+    return fail(error, L3_ERROR_CORRUPT, "header size %u is not a multiple of 4 from %d up", header_size,
+                L3_HEADER_SIZE);
   // A longer header of a later minor version may lie beyond the bytes at hand when only the known part was asked for.
   if (size >= header_size) {
     if (header_checksum(header, header_size) != load<uint32_t>(header + kHeaderChecksum))
       return fail(error, L3_ERROR_CHECKSUM, "the header's checksum does not match");
   }
   // First what is unsupported, then limits, then contradictions.
-  if (header[kProfile] > L3_PROFILE_DENSE) return fail(error, L3_ERROR_UNSUPPORTED, "unknown profile %u", header[kProfile]);
+  if (header[kProfile] > L3_PROFILE_DENSE)
+    return fail(error, L3_ERROR_UNSUPPORTED, "unknown profile %u", header[kProfile]);
   *info = read_fields(header);
-  if (info->profile == L3_PROFILE_DENSE) return fail(error, L3_ERROR_UNSUPPORTED, "profile `dense` is reserved for a later version");
+  if (info->profile == L3_PROFILE_DENSE)
+    return fail(error, L3_ERROR_UNSUPPORTED, "profile `dense` is reserved for a later version");
   if (header[kFlags] & ~kKnownFlags) return fail(error, L3_ERROR_UNSUPPORTED, "unknown flags 0x%02x", header[kFlags]);
   if (header[kTileWidthExponent] != kTileExponent || header[kTileHeightExponent] != kTileExponent)
-    return fail(error, L3_ERROR_UNSUPPORTED, "tiles of 2^%u by 2^%u pixels are not supported, only 64 by 64", header[kTileWidthExponent],
-                header[kTileHeightExponent]);
+    return fail(error, L3_ERROR_UNSUPPORTED, "tiles of 2^%u by 2^%u pixels are not supported, only 64 by 64",
+                header[kTileWidthExponent], header[kTileHeightExponent]);
   if (l3_status status = check_shape(info, error)) return status;
   if (info->metadata_size > L3_MAX_METADATA)
-    return fail(error, L3_ERROR_LIMIT, "%u bytes of metadata exceed the limit of %d", info->metadata_size, L3_MAX_METADATA);
+    return fail(error, L3_ERROR_LIMIT, "%u bytes of metadata exceed the limit of %d", info->metadata_size,
+                L3_MAX_METADATA);
   if (info->two_dimensional && info->channels != 1)
     return fail(error, L3_ERROR_CORRUPT, "marked two-dimensional but has %u channels", info->channels);
   if (load<uint16_t>(header + kReserved)) return fail(error, L3_ERROR_CORRUPT, "reserved header bytes are not zero");
-  if (info->metadata_size % 4) return fail(error, L3_ERROR_CORRUPT, "metadata size %u is not a multiple of 4", info->metadata_size);
-  if (info->payload_size % 4) return fail(error, L3_ERROR_CORRUPT, "payload size %u is not a multiple of 4", info->payload_size);
+  if (info->metadata_size % 4)
+    return fail(error, L3_ERROR_CORRUPT, "metadata size %u is not a multiple of 4", info->metadata_size);
+  if (info->payload_size % 4)
+    return fail(error, L3_ERROR_CORRUPT, "payload size %u is not a multiple of 4", info->payload_size);
   info->file_size = layout_of(*info, header_size).end;
   return L3_OK;
 }
 
 l3_status check_offsets(const l3_stream &stream, l3_error *error) {
   const uint32_t tiles = tile_count(stream.info);
-  if (uint32_t first = load<uint32_t>(stream.offsets)) return fail(error, L3_ERROR_CORRUPT, "the first tile's offset is %u, not 0", first);
+  if (uint32_t first = load<uint32_t>(stream.offsets))
+    return fail(error, L3_ERROR_CORRUPT, "the first tile's offset is %u, not 0", first);
   uint32_t previous = 0;
   for (uint32_t tile = 1; tile <= tiles; tile++) {
     uint32_t offset = load<uint32_t>(stream.offsets + 4 * size_t(tile));
     if (offset <= previous || offset % 4)
-      return fail(error, L3_ERROR_CORRUPT, "offset %u of tile %u does not follow %u in steps of 4", offset, tile, previous);
+      return fail(error, L3_ERROR_CORRUPT, "offset %u of tile %u does not follow %u in steps of 4", offset, tile,
+                  previous);
     previous = offset;
   }
   if (previous != stream.info.payload_size)
-    return fail(error, L3_ERROR_CORRUPT, "the offsets end at %u, the payload at %u", previous, stream.info.payload_size);
+    return fail(error, L3_ERROR_CORRUPT, "the offsets end at %u, the payload at %u", previous,
+                stream.info.payload_size);
   return L3_OK;
 }
 
@@ -120,15 +130,18 @@ Layout layout_of(const l3_info &info, uint32_t header_size) {
 }
 
 l3_status check_shape(l3_info *info, l3_error *error) {
-  if (info->bits != 8 && info->bits != 16) return fail(error, L3_ERROR_UNSUPPORTED, "a depth of %u: must be 8 or 16 bits per sample", info->bits);
+  if (info->bits != 8 && info->bits != 16)
+    return fail(error, L3_ERROR_UNSUPPORTED, "a depth of %u: must be 8 or 16 bits per sample", info->bits);
   if (info->width < 1 || info->height < 1 || info->width > L3_MAX_DIMENSION || info->height > L3_MAX_DIMENSION)
-    return fail(error, L3_ERROR_LIMIT, "%u x %u pixels: width and height must be 1 to %d", info->width, info->height, L3_MAX_DIMENSION);
+    return fail(error, L3_ERROR_LIMIT, "%u x %u pixels: width and height must be 1 to %d", info->width, info->height,
+                L3_MAX_DIMENSION);
   if (info->channels < 1 || info->channels > L3_MAX_CHANNELS)
     return fail(error, L3_ERROR_LIMIT, "%u channels: must be 1 to %d", info->channels, L3_MAX_CHANNELS);
   uint64_t raw_size = uint64_t(info->width) * info->height * pixel_size(*info);
   if (raw_size > L3_MAX_RAW_SIZE)
-    return fail(error, L3_ERROR_LIMIT, "%u x %u pixels take %llu bytes, more than the limit of %llu", info->width, info->height,
-                static_cast<unsigned long long>(raw_size), static_cast<unsigned long long>(L3_MAX_RAW_SIZE));
+    return fail(error, L3_ERROR_LIMIT, "%u x %u pixels take %llu bytes, more than the limit of %llu", info->width,
+                info->height, static_cast<unsigned long long>(raw_size),
+                static_cast<unsigned long long>(L3_MAX_RAW_SIZE));
   info->tiles_x = (info->width + L3_TILE - 1) / L3_TILE;
   info->tiles_y = (info->height + L3_TILE - 1) / L3_TILE;
   return L3_OK;
@@ -177,7 +190,8 @@ extern "C" l3_status l3_open(const void *data, size_t size, l3_stream *stream, l
   l3_info info;
   if (l3_status status = l3_peek(data, size, &info, error)) return status;
   if (size < info.file_size)
-    return fail(error, L3_ERROR_TRUNCATED, "truncated: %zu of %llu bytes", size, static_cast<unsigned long long>(info.file_size));
+    return fail(error, L3_ERROR_TRUNCATED, "truncated: %zu of %llu bytes", size,
+                static_cast<unsigned long long>(info.file_size));
   const uint8_t *bytes = static_cast<const uint8_t *>(data);
   *stream = {info, bytes, size, nullptr, nullptr, nullptr, nullptr};
   if (info.prototype) return open_prototype(stream, error);

@@ -21,7 +21,8 @@ Layout layout_of(const l3_info &info, uint32_t header_size = L3_HEADER_SIZE);
 // Refuses shapes that the format cannot hold. Sets tiles_x and tiles_y.
 l3_status check_shape(l3_info *info, l3_error *error);
 
-// Writes the header of a finished file, whose tables, metadata and payload are in place. `info.has_checksums` must match the tables.
+// Writes the header of a finished file, whose tables, metadata and payload are in place. `info.has_checksums` must
+// match the tables.
 void write_header(const l3_info &info, uint8_t *file);
 
 constexpr uint32_t aligned4(uint32_t size) { return (size + 3) & ~3u; }

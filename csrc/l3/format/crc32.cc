@@ -1,4 +1,5 @@
-// One form of each step for both polynomials; only the last bytes of CRC-32C go to the instruction that the processor has for it.
+// One form of each step for both polynomials; only the last bytes of CRC-32C go to the instruction that the processor
+// has for it.
 
 #include "format/crc32.h"
 
@@ -26,7 +27,8 @@ constexpr auto kTables = [] {
     tables[0][byte] = crc;
   }
   for (int k = 1; k < 8; k++)
-    for (uint32_t byte = 0; byte < 256; byte++) tables[k][byte] = tables[k - 1][byte] >> 8 ^ tables[0][tables[k - 1][byte] & 255];
+    for (uint32_t byte = 0; byte < 256; byte++)
+      tables[k][byte] = tables[k - 1][byte] >> 8 ^ tables[0][tables[k - 1][byte] & 255];
   return tables;
 }();
 
@@ -55,21 +57,22 @@ constexpr uint32_t power_of_x(size_t exponent) {
   return value;
 }
 
-// ---- CRC-32C by its instruction ----
+// ---- CRC-32C by its instruction -------------------------------------------------------------------------------------
 
-// Bytes in each of the three streams that are summed side by side, since the instruction has a latency of three cycles. Short enough that a
-// typical tile has several blocks.
+// Bytes in each of the three streams that are summed side by side, since the instruction has a latency of three cycles.
+// Short enough that a typical tile has several blocks.
 constexpr size_t kLane = 256;
 
-// Moves `crc` over zero bytes: x^n as the constant moves it over n + 32 bits, since reducing the 64-bit product with the CRC instruction
-// multiplies by x^32 once more.
+// Moves `crc` over zero bytes: x^n as the constant moves it over n + 32 bits, since reducing the 64-bit product with
+// the CRC instruction multiplies by x^32 once more.
 [[gnu::target("sse4.2,pclmul")]] inline uint32_t shift(uint32_t crc, uint32_t constant) {
   __m128i product = _mm_clmulepi64_si128(_mm_cvtsi32_si128(int(crc)), _mm_cvtsi32_si128(int(constant)), 0);
   return uint32_t(_mm_crc32_u64(0, uint64_t(_mm_cvtsi128_si64(product)) << 1));
 }
 
 [[gnu::target("sse4.2,pclmul")]] uint32_t crc32c_sse42(const uint8_t *data, size_t size, uint32_t crc) {
-  constexpr uint32_t shift_one = power_of_x<kCastagnoli>(8 * kLane - 32), shift_two = power_of_x<kCastagnoli>(16 * kLane - 32);
+  constexpr uint32_t shift_one = power_of_x<kCastagnoli>(8 * kLane - 32),
+                     shift_two = power_of_x<kCastagnoli>(16 * kLane - 32);
   crc = ~crc;
   for (; size >= 3 * kLane; data += 3 * kLane, size -= 3 * kLane) {
     uint64_t a = crc, b = 0, c = 0;
@@ -85,10 +88,10 @@ constexpr size_t kLane = 256;
   return ~crc;
 }
 
-// ---- Either by carry-less multiplication ----
+// ---- Either by carry-less multiplication ----------------------------------------------------------------------------
 
-// The two constants that move 128 bits over `bits` bits: one for the low half, one for the high half. A carry-less product of reflected
-// numbers, 64 bits by 32, stands 33 bits too high.
+// The two constants that move 128 bits over `bits` bits: one for the low half, one for the high half. A carry-less
+// product of reflected numbers, 64 bits by 32, stands 33 bits too high.
 template <uint32_t polynomial, size_t bits>
 struct FoldConstants {
   static constexpr uint32_t low = power_of_x<polynomial>(bits + 31), high = power_of_x<polynomial>(bits - 33);
@@ -129,7 +132,8 @@ template <uint32_t polynomial, size_t bits>
 [[gnu::target("avx512f,vpclmulqdq")]] inline __m512i fold_512(__m512i state, __m512i next) {
   using Constants = FoldConstants<polynomial, bits>;
   const __m512i constants = _mm512_broadcast_i32x4(_mm_set_epi64x(Constants::high, Constants::low));
-  const __m512i low = _mm512_clmulepi64_epi128(state, constants, 0x00), high = _mm512_clmulepi64_epi128(state, constants, 0x11);
+  const __m512i low = _mm512_clmulepi64_epi128(state, constants, 0x00),
+                high = _mm512_clmulepi64_epi128(state, constants, 0x11);
   return _mm512_ternarylogic_epi64(low, high, next, 0x96);  // exclusive or of the three
 }
 
@@ -154,7 +158,7 @@ template <uint32_t polynomial, Crc smaller>
 
 #endif
 
-// ---- The best form ----
+// ---- The best form --------------------------------------------------------------------------------------------------
 
 Crc best_crc32c() {
 #if defined(__x86_64__)

@@ -5,7 +5,8 @@
 
 namespace l3 {
 
-// Writes status and the formatted message to `error` (which may be null) and returns the status, so that callers can `return fail(...)`.
+// Writes status and the formatted message to `error` (which may be null) and returns the status, so that callers can
+// `return fail(...)`.
 [[gnu::format(printf, 3, 4)]] l3_status fail(l3_error *error, l3_status status, const char *format, ...);
 
 }  // namespace l3

@@ -27,7 +27,8 @@ struct Widths {
 #if defined(__x86_64__)
 
 // The sum for whole units, whose index words stand side by side, with indices of at most four bits.
-[[gnu::target("avx2,bmi2")]] uint32_t sum_of_whole_units(const uint8_t *words, uint32_t units, uint32_t index_bits, const Widths &widths) {
+[[gnu::target("avx2,bmi2")]] uint32_t sum_of_whole_units(const uint8_t *words, uint32_t units, uint32_t index_bits,
+                                                         const Widths &widths) {
   const __m256i table = _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i *>(widths.of_index)));
   const __m256i zero = _mm256_setzero_si256();
   const uint64_t index_positions = 0x0101010101010101ull * ((1u << index_bits) - 1);
@@ -38,8 +39,10 @@ struct Widths {
       present[k] = unit + k < units ? ~uint64_t(0) : 0;
       indices[k] = unit + k < units ? _pdep_u64(load<uint32_t>(words), index_positions) : 0;
     }
-    const __m256i spread = _mm256_set_epi64x(int64_t(indices[3]), int64_t(indices[2]), int64_t(indices[1]), int64_t(indices[0]));
-    const __m256i mask = _mm256_set_epi64x(int64_t(present[3]), int64_t(present[2]), int64_t(present[1]), int64_t(present[0]));
+    const __m256i spread =
+        _mm256_set_epi64x(int64_t(indices[3]), int64_t(indices[2]), int64_t(indices[1]), int64_t(indices[0]));
+    const __m256i mask =
+        _mm256_set_epi64x(int64_t(present[3]), int64_t(present[2]), int64_t(present[1]), int64_t(present[0]));
     sums = _mm256_add_epi64(sums, _mm256_sad_epu8(_mm256_and_si256(_mm256_shuffle_epi8(table, spread), mask), zero));
   }
   const __m128i halves = _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
@@ -58,7 +61,8 @@ uint32_t fast_payload_size_portable(const uint8_t *stream, const FastChannel &ch
   for (uint64_t units = channel.units; units; units &= units - 1, words += channel.index_bits) {
     const uint32_t first_group = uint32_t(std::countr_zero(units)) % units_per_pair * kUnitGroups;
     uint64_t word = load<uint64_t>(words);
-    for (uint32_t group = first_group; group < std::min(first_group + kUnitGroups, shape.groups()); group++, word >>= channel.index_bits)
+    for (uint32_t group = first_group; group < std::min(first_group + kUnitGroups, shape.groups());
+         group++, word >>= channel.index_bits)
       size += widths.of_index[word & index_mask];
   }
   return size;

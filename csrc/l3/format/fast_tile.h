@@ -12,18 +12,19 @@ enum ColorTransform : uint32_t { kTransformNone = 0, kSubtractGreen = 1, kSubtra
 constexpr uint32_t kMaxShift = 14, kRepeatByte = 15;
 constexpr uint32_t scale_factor(uint32_t scale) { return scale == kRepeatByte ? 0x0101 : 1u << scale; }
 
-// How a tile's planes become samples: the colour transform is undone, then every sample is multiplied, modulo its range.
+// How a tile's planes become samples: the colour transform is undone, then every sample is multiplied, modulo its
+// range.
 struct Transform {
   uint32_t color;   // a ColorTransform
   uint32_t factor;  // 1 for 8-bit samples
 };
 
 enum Predictor : uint32_t {
-  kAbove = 0,         // N
-  kSmoothAbove = 1,   // q = avg(avg(NW, NE), N)
-  kLeft = 2,          // L
-  kPlane = 3,         // L + N - NW
-  kSmoothPlane = 4,   // L + q(x) - q(x - 1)
+  kAbove = 0,        // N
+  kSmoothAbove = 1,  // q = avg(avg(NW, NE), N)
+  kLeft = 2,         // L
+  kPlane = 3,        // L + N - NW
+  kSmoothPlane = 4,  // L + q(x) - q(x - 1)
   kPredictors = 5,
   kLabelMap = 7,
 };
@@ -31,9 +32,9 @@ enum Predictor : uint32_t {
 // Whether rows after the first are running sums of the residuals.
 constexpr bool sums_along_row(uint32_t predictor) { return predictor >= kLeft; }
 
-constexpr uint32_t kGroup = 8;                 // values in a group: 4 pixels by 2 rows
-constexpr uint32_t kUnitGroups = 8;            // groups in a unit, side by side
-constexpr uint32_t kMaxUnits = 64;             // in a tile
+constexpr uint32_t kGroup = 8;       // values in a group: 4 pixels by 2 rows
+constexpr uint32_t kUnitGroups = 8;  // groups in a unit, side by side
+constexpr uint32_t kMaxUnits = 64;   // in a tile
 constexpr uint32_t max_index_bits(uint32_t bits) { return bits == 8 ? 4 : 5; }
 constexpr uint32_t code_count(uint32_t bits) { return 2 * bits; }
 
@@ -51,25 +52,25 @@ constexpr uint32_t palette_size(uint32_t index_bits, uint32_t bits) {
 
 constexpr uint32_t channel_head_size(uint32_t bits) { return 3 + bits / 8; }
 
-// How far past its stream's end a forged tile can make a decoder read, the width of vector loads included: a full body of octets and index
-// words, none of which its byte count covers.
+// How far past its stream's end a forged tile can make a decoder read, the width of vector loads included: a full body
+// of octets and index words, none of which its byte count covers.
 constexpr uint32_t kMaxOverread = L3_TILE * L3_TILE * 2 + kMaxUnits * 5 + 1024;
 
 // One channel's body; positions are from the start of the tile's stream.
 struct FastChannel {
   uint32_t predictor;
   uint32_t index_bits;
-  uint32_t first;   // the sample at (0, 0)
-  uint64_t units;   // bit i: unit i is present
-  uint32_t palette; // position of the palette (of the whole body for label maps)
-  uint32_t indices; // position of the first index word
-  uint32_t payload; // position of the first octet
-  uint32_t end;     // position after the body
+  uint32_t first;    // the sample at (0, 0)
+  uint64_t units;    // bit i: unit i is present
+  uint32_t palette;  // position of the palette (of the whole body for label maps)
+  uint32_t indices;  // position of the first index word
+  uint32_t payload;  // position of the first octet
+  uint32_t end;      // position after the body
 };
 
 struct FastTile {
   Transform transform;
-  FastChannel channels[L3_MAX_CHANNELS]; // in the stream's order
+  FastChannel channels[L3_MAX_CHANNELS];  // in the stream's order
 };
 
 constexpr uint64_t low_bits(uint32_t count) { return count >= 64 ? ~uint64_t(0) : (uint64_t(1) << count) - 1; }
@@ -81,10 +82,10 @@ L3_HOST_DEVICE const char *read_unit_bitmap(const uint8_t *bytes, uint32_t units
   return *bitmap & ~low_bits(units) ? "the unit bitmap has bits past the last unit" : nullptr;
 }
 
-// Reads and validates the stream's heads and the parts of each body that its head describes, but not what the octets say. Returns null, or
-// what is wrong.
-L3_HOST_DEVICE const char *parse_fast_tile(const uint8_t *stream, uint32_t size, uint32_t channels, uint32_t bits, TileShape shape,
-                                           FastTile *tile) {
+// Reads and validates the stream's heads and the parts of each body that its head describes, but not what the octets
+// say. Returns null, or what is wrong.
+L3_HOST_DEVICE const char *parse_fast_tile(const uint8_t *stream, uint32_t size, uint32_t channels, uint32_t bits,
+                                           TileShape shape, FastTile *tile) {
   const uint32_t head_size = channel_head_size(bits);
   uint32_t position = 1 + channels * head_size;
   if (size < position) return "too short for its heads";
@@ -121,7 +122,8 @@ L3_HOST_DEVICE const char *parse_fast_tile(const uint8_t *stream, uint32_t size,
         if (stream[channel.palette + i] >= code_count(16)) return "an unknown code in the palette";
     channel.units = low_bits(shape.units());
     if (has_bitmap)
-      if (const char *problem = read_unit_bitmap(stream + channel.palette + fixed, shape.units(), &channel.units)) return problem;
+      if (const char *problem = read_unit_bitmap(stream + channel.palette + fixed, shape.units(), &channel.units))
+        return problem;
     fixed += bitmap_size;
     channel.indices = channel.palette + fixed;
     fixed += popcount(channel.units) * channel.index_bits;

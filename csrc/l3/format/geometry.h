@@ -12,7 +12,7 @@ struct TileShape {
 
   constexpr uint32_t pixels() const { return width * height; }
   constexpr uint32_t row_pairs() const { return (height + 1) / 2; }
-  constexpr uint32_t groups() const { return (width + 3) / 4; }         // in a row pair
+  constexpr uint32_t groups() const { return (width + 3) / 4; }  // in a row pair
   constexpr uint32_t units_per_row_pair() const { return (width + 31) / 32; }
   constexpr uint32_t units() const { return units_per_row_pair() * row_pairs(); }
 };

@@ -17,8 +17,8 @@ constexpr uint32_t rank_bits(uint32_t labels) {
   return bits;
 }
 
-// The greatest number of labels with which a label map can take less than `size` bytes, if `groups` groups have a sample unlike the one
-// above it, and `samples` samples are. 0: none can.
+// The greatest number of labels with which a label map can take less than `size` bytes, if `groups` groups have a
+// sample unlike the one above it, and `samples` samples are. 0: none can.
 constexpr uint32_t max_labels_below(uint32_t size, uint32_t groups, uint32_t samples, uint32_t sample_size) {
   for (uint32_t bits = 8;; bits--) {
     const uint32_t rest = groups + samples * bits / 8;
@@ -43,14 +43,16 @@ struct LabelMap {
 template <typename Sample>
 const char *parse_label_map(const uint8_t *stream, const FastChannel &channel, TileShape shape, LabelMap *map);
 
-// Parses a channel's body and decodes it into `plane` (rows L3_TILE apart). Every read is checked. Returns null, or what is wrong.
+// Parses a channel's body and decodes it into `plane` (rows L3_TILE apart). Every read is checked. Returns null, or
+// what is wrong.
 template <typename Sample>
 const char *decode_label_map(const uint8_t *stream, const FastChannel &channel, TileShape shape, Sample *plane);
 
-// Writes the body of a channel, whose rows are `stride` samples apart, to `out`. Returns its size, or 0 if it would exceed `capacity` bytes
-// or the channel has more than `max_labels` values.
+// Writes the body of a channel, whose rows are `stride` samples apart, to `out`. Returns its size, or 0 if it would
+// exceed `capacity` bytes or the channel has more than `max_labels` values.
 template <typename Sample>
-uint32_t encode_label_map(const Sample *plane, uint32_t stride, TileShape shape, uint32_t max_labels, uint8_t *out, uint32_t capacity);
+uint32_t encode_label_map(const Sample *plane, uint32_t stride, TileShape shape, uint32_t max_labels, uint8_t *out,
+                          uint32_t capacity);
 
 extern template const char *parse_label_map<uint8_t>(const uint8_t *, const FastChannel &, TileShape, LabelMap *);
 extern template const char *parse_label_map<uint16_t>(const uint8_t *, const FastChannel &, TileShape, LabelMap *);

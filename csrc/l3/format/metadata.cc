@@ -17,8 +17,8 @@ constexpr uint32_t kEntryHeaderSize = 8;  // the sizes of key and value, u32
 
 std::string_view key_of(const l3_metadata &entry) { return {entry.key, entry.key_size}; }
 
-// Length of the UTF-8 character at the start of `text`, 0 if there is none: over-long forms, surrogates and what lies past U+10FFFF are not
-// UTF-8.
+// Length of the UTF-8 character at the start of `text`, 0 if there is none: over-long forms, surrogates and what lies
+// past U+10FFFF are not UTF-8.
 size_t utf8_character_size(std::string_view text) {
   const auto byte = [&](size_t i) { return i < text.size() ? uint8_t(text[i]) : 0u; };
   const auto follows = [&](size_t i) { return byte(i) >> 6 == 2; };
@@ -47,8 +47,8 @@ l3_status check_key(std::string_view key, l3_status status, l3_error *error) {
   return is_utf8(key) ? L3_OK : fail(error, status, "a metadata key that is not UTF-8");
 }
 
-// Refuses keys that are there twice. `next` returns a number for each of the `count` entries, of which `key_at` gives the key. They are
-// sorted, since an area can hold more than a million.
+// Refuses keys that are there twice. `next` returns a number for each of the `count` entries, of which `key_at` gives
+// the key. They are sorted, since an area can hold more than a million.
 template <typename Next, typename KeyAt>
 l3_status check_keys_differ(uint32_t count, Next next, KeyAt key_at, l3_status status, l3_error *error) {
   if (count < 2) return L3_OK;
@@ -57,7 +57,8 @@ l3_status check_keys_differ(uint32_t count, Next next, KeyAt key_at, l3_status s
   uint32_t *const begin = numbers.get(), *const end = begin + count;
   std::generate(begin, end, next);
   std::sort(begin, end, [&](uint32_t a, uint32_t b) { return key_at(a) < key_at(b); });
-  if (std::adjacent_find(begin, end, [&](uint32_t a, uint32_t b) { return key_at(a) == key_at(b); }) == end) return L3_OK;
+  if (std::adjacent_find(begin, end, [&](uint32_t a, uint32_t b) { return key_at(a) == key_at(b); }) == end)
+    return L3_OK;
   return fail(error, status, "a metadata key that repeats");
 }
 

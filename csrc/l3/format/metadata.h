@@ -5,8 +5,9 @@
 
 namespace l3 {
 
-// Refuses entries that the format cannot hold, and sets *area_size to the bytes that the others take. L3_ERROR_ARGUMENT: keys of other
-// sizes than 1 to 255 bytes, not in UTF-8, or there twice. L3_ERROR_LIMIT: more than L3_MAX_METADATA bytes in all.
+// Refuses entries that the format cannot hold, and sets *area_size to the bytes that the others take.
+// L3_ERROR_ARGUMENT: keys of other sizes than 1 to 255 bytes, not in UTF-8, or there twice. L3_ERROR_LIMIT: more than
+// L3_MAX_METADATA bytes in all.
 l3_status check_metadata(const l3_metadata *entries, size_t count, uint32_t *area_size, l3_error *error);
 
 // Writes entries that have been checked.

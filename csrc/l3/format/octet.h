@@ -31,7 +31,8 @@ namespace l3 {
 // Unpacks fields of `width` bits, 0..16. Reads eight bytes, or sixteen if `width` exceeds 8.
 [[gnu::always_inline]] inline void unpack_octet(const uint8_t *bytes, uint32_t width, uint16_t fields[8]) {
   const uint32_t low_width = width > 8 ? 8 : 0;
-  const uint64_t low = width > 8 ? load<uint64_t>(bytes) : 0, high = spread_octet(load<uint64_t>(bytes + low_width), width - low_width);
+  const uint64_t low = width > 8 ? load<uint64_t>(bytes) : 0,
+                 high = spread_octet(load<uint64_t>(bytes + low_width), width - low_width);
   for (uint32_t k = 0; k < 8; k++) fields[k] = uint16_t((high >> 8 * k & 255) << low_width | (low >> 8 * k & 255));
 }
 
@@ -46,7 +47,8 @@ namespace l3 {
 #endif
 }
 
-// Packs eight fields below 2^width and returns the position after them. Writes eight bytes, or sixteen if `width` exceeds 8.
+// Packs eight fields below 2^width and returns the position after them. Writes eight bytes, or sixteen if `width`
+// exceeds 8.
 [[gnu::always_inline]] inline uint8_t *pack_octet(const uint8_t fields[8], uint32_t width, uint8_t *out) {
   store(out, pack_bytes(load<uint64_t>(fields), width));
   return out + width;

@@ -7,8 +7,8 @@
 
 namespace l3 {
 
-// The paper's predictor of a pixel from those above it: to the left (0 at the tile's left edge), straight and to the right (0 at its right
-// edge).
+// The paper's predictor of a pixel from those above it: to the left (0 at the tile's left edge), straight and to the
+// right (0 at its right edge).
 L3_HOST_DEVICE int32_t paper_prediction(int32_t left, int32_t above, int32_t right) {
   const int32_t plane = left + right - above;
   const auto distance = [plane](int32_t value) { return plane < value ? value - plane : plane - value; };
@@ -41,11 +41,14 @@ struct PaperTile {
 constexpr uint32_t paper_row_header_size(uint32_t bits) { return 1 + bits / 8; }
 
 // Reads and validates a tile's stream: what it accepts decodes. Returns null, or what is wrong.
-const char *parse_paper_tile(const uint8_t *stream, uint32_t size, uint32_t channels, uint32_t bits, TileShape shape, PaperTile *tile);
+const char *parse_paper_tile(const uint8_t *stream, uint32_t size, uint32_t channels, uint32_t bits, TileShape shape,
+                             PaperTile *tile);
 
-// Parses and decodes a tile's stream into planes. Reads up to eight bytes past the stream's end. Returns null, or what is wrong.
+// Parses and decodes a tile's stream into planes. Reads up to eight bytes past the stream's end. Returns null, or what
+// is wrong.
 template <typename Sample>
-const char *decode_paper_tile(const uint8_t *stream, uint32_t size, uint32_t channels, TileShape shape, Planes<Sample> *planes);
+const char *decode_paper_tile(const uint8_t *stream, uint32_t size, uint32_t channels, TileShape shape,
+                              Planes<Sample> *planes);
 
 // Writes the stream of a tile of interleaved pixels to `out`, and up to 16 bytes past it; returns its size.
 template <typename Sample>

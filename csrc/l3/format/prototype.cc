@@ -57,10 +57,12 @@ l3_status peek_prototype(const uint8_t *data, size_t size, l3_info *info, l3_err
   info->channels = kPrototypeChannels;
   info->bits = 8;
   info->profile = L3_PROFILE_PAPER;
-  if (data[12] != L3_TILE) return fail(error, L3_ERROR_UNSUPPORTED, "a prototype file whose patch size is %u, not 64", data[12]);
+  if (data[12] != L3_TILE)
+    return fail(error, L3_ERROR_UNSUPPORTED, "a prototype file whose patch size is %u, not 64", data[12]);
   if (info->width % L3_TILE || info->height % L3_TILE)
     return fail(error, L3_ERROR_UNSUPPORTED,
-                "a prototype file of %u x %u pixels does not hold its whole image: the prototype drops what lies beyond multiples of 64",
+                "a prototype file of %u x %u pixels does not hold its whole image: the prototype drops what lies "
+                "beyond multiples of 64",
                 info->width, info->height);
   if (l3_status status = check_shape(info, error)) return status;
   info->file_size = kPrototypeHeader + 2 * patch_count(*info);  // and the patches, whose sizes only the table tells
@@ -86,7 +88,8 @@ l3_status PrototypeTiles::decode(uint32_t tile, uint8_t *pixels, l3_error *error
   uint8_t plane[kPlaneSize];
   for (uint32_t c = 0; c < kPrototypeChannels; c++) {
     Cursor &cursor = cursors_[c];
-    if (c && cursor.patch < cursors_[c - 1].patch) cursor = cursors_[c - 1];  // to begin with: channels follow each other
+    if (c && cursor.patch < cursors_[c - 1].patch)
+      cursor = cursors_[c - 1];  // to begin with: channels follow each other
     for (const uint64_t patch = uint64_t(c) * tiles + tile; cursor.patch < patch; cursor.patch++)
       cursor.position += patch_size(stream_, cursor.patch);
     if (const char *problem = decode_patch(stream_.payload + cursor.position, patch_size(stream_, cursor.patch), plane))

@@ -10,11 +10,12 @@ constexpr uint32_t kPrototypeTileSize = L3_TILE * L3_TILE * 3;  // bytes of a de
 bool is_prototype(const uint8_t *data, size_t size);
 l3_status peek_prototype(const uint8_t *data, size_t size, l3_info *info, l3_error *error);
 
-// Sets stream->offsets to the table of patch sizes and stream->payload to the patches' data, after checking the sizes' sum.
+// Sets stream->offsets to the table of patch sizes and stream->payload to the patches' data, after checking the sizes'
+// sum.
 l3_status open_prototype(l3_stream *stream, l3_error *error);
 
-// The tiles of a file, in ascending order. The file's table holds the patches' sizes and not their positions, which are found by adding up;
-// the sums go on from tile to tile.
+// The tiles of a file, in ascending order. The file's table holds the patches' sizes and not their positions, which are
+// found by adding up; the sums go on from tile to tile.
 class PrototypeTiles {
  public:
   explicit PrototypeTiles(const l3_stream &stream) : stream_(stream) {}

@@ -12,10 +12,10 @@ TileRange tiles_of(const l3_rect &rect) {
 }
 
 l3_status check_region(const l3_info &info, const l3_rect &region, l3_error *error) {
-  if (!region.width || !region.height || region.width > info.width || region.height > info.height || region.x > info.width - region.width ||
-      region.y > info.height - region.height)
-    return fail(error, L3_ERROR_ARGUMENT, "the region of %u x %u pixels at (%u, %u) is not inside the image of %u x %u", region.width,
-                region.height, region.x, region.y, info.width, info.height);
+  if (!region.width || !region.height || region.width > info.width || region.height > info.height ||
+      region.x > info.width - region.width || region.y > info.height - region.height)
+    return fail(error, L3_ERROR_ARGUMENT, "the region of %u x %u pixels at (%u, %u) is not inside the image of %u x %u",
+                region.width, region.height, region.x, region.y, info.width, info.height);
   return L3_OK;
 }
 
@@ -23,20 +23,24 @@ l3_status check_output(const l3_info &info, const l3_rect &region, const l3_outp
   const uint64_t row_size =
       uint64_t(region.width) * l3_output_channels(&info, output.color) * l3_output_sample_size(&info, output.sample);
   if (!output.data || !row_size || output.row_stride < row_size)
-    return fail(error, L3_ERROR_ARGUMENT, "an output without memory, of unknown kind, or with rows closer than their size");
+    return fail(error, L3_ERROR_ARGUMENT,
+                "an output without memory, of unknown kind, or with rows closer than their size");
   return L3_OK;
 }
 
 l3_status fail_tile(const l3_info &info, uint32_t tile, l3_status status, const char *problem, l3_error *error) {
-  return fail(error, status, "tile %u (row %u, column %u): %s", tile, tile / info.tiles_x, tile % info.tiles_x, problem);
+  return fail(error, status, "tile %u (row %u, column %u): %s", tile, tile / info.tiles_x, tile % info.tiles_x,
+              problem);
 }
 
 l3_status find_tile(const l3_stream &stream, uint32_t tile, bool verify, TileStream *found, l3_error *error) {
   const uint32_t start = load<uint32_t>(stream.offsets + 4 * size_t(tile));
   *found = {stream.payload + start, load<uint32_t>(stream.offsets + 4 * size_t(tile) + 4) - start};
-  if (verify && stream.checksums && crc32c(found->data, found->size) != load<uint32_t>(stream.checksums + 4 * size_t(tile)))
+  if (verify && stream.checksums &&
+      crc32c(found->data, found->size) != load<uint32_t>(stream.checksums + 4 * size_t(tile)))
     return fail_tile(stream.info, tile, L3_ERROR_CHECKSUM, "the checksum does not match", error);
-  if (found->size > kMaxTileStream) return fail_tile(stream.info, tile, L3_ERROR_CORRUPT, "longer than any tile can be", error);
+  if (found->size > kMaxTileStream)
+    return fail_tile(stream.info, tile, L3_ERROR_CORRUPT, "longer than any tile can be", error);
   return L3_OK;
 }
 

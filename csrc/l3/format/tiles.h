@@ -1,4 +1,5 @@
-// What every decoder begins with: the tiles that a region touches, their streams, and how what is wrong with them is reported.
+// What every decoder begins with: the tiles that a region touches, their streams, and how what is wrong with them is
+// reported.
 #pragma once
 
 #include "format/container.h"

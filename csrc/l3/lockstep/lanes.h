@@ -1,8 +1,8 @@
 // A team of lanes that move in step, for code that is to run on a GPU and, for tests, on a CPU.
 //
-// Lock-step code is written over a type `Lanes` that offers a number per lane (`Lanes::Number`, with the usual operators) and the
-// operations below. On a GPU a Number is one register of each thread of a half warp, and the operations are shuffles; here it is an array
-// that every operation walks lane by lane.
+// Lock-step code is written over a type `Lanes` that offers a number per lane (`Lanes::Number`, with the usual
+// operators) and the operations below. On a GPU a Number is one register of each thread of a half warp, and the
+// operations are shuffles; here it is an array that every operation walks lane by lane.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,34 @@ struct HostLanes {
       for (uint32_t i = 0; i < kCount; i++) result.lane[i] = operation(a.lane[i], b.lane[i]);
       return result;
     }
-    friend Number operator+(const Number &a, const Number &b) { return each(a, b, [](uint32_t x, uint32_t y) { return x + y; }); }
-    friend Number operator-(const Number &a, const Number &b) { return each(a, b, [](uint32_t x, uint32_t y) { return x - y; }); }
-    friend Number operator*(const Number &a, const Number &b) { return each(a, b, [](uint32_t x, uint32_t y) { return x * y; }); }
-    friend Number operator&(const Number &a, const Number &b) { return each(a, b, [](uint32_t x, uint32_t y) { return x & y; }); }
-    friend Number operator|(const Number &a, const Number &b) { return each(a, b, [](uint32_t x, uint32_t y) { return x | y; }); }
-    friend Number operator<<(const Number &a, const Number &b) { return each(a, b, [](uint32_t x, uint32_t y) { return x << y; }); }
-    friend Number operator>>(const Number &a, const Number &b) { return each(a, b, [](uint32_t x, uint32_t y) { return x >> y; }); }
-    friend Number operator~(const Number &a) { return each(a, a, [](uint32_t x, uint32_t) { return ~x; }); }
+    friend Number operator+(const Number &a, const Number &b) {
+      return each(a, b, [](uint32_t x, uint32_t y) { return x + y; });
+    }
+    friend Number operator-(const Number &a, const Number &b) {
+      return each(a, b, [](uint32_t x, uint32_t y) { return x - y; });
+    }
+    friend Number operator*(const Number &a, const Number &b) {
+      return each(a, b, [](uint32_t x, uint32_t y) { return x * y; });
+    }
+    friend Number operator&(const Number &a, const Number &b) {
+      return each(a, b, [](uint32_t x, uint32_t y) { return x & y; });
+    }
+    friend Number operator|(const Number &a, const Number &b) {
+      return each(a, b, [](uint32_t x, uint32_t y) { return x | y; });
+    }
+    friend Number operator<<(const Number &a, const Number &b) {
+      return each(a, b, [](uint32_t x, uint32_t y) { return x << y; });
+    }
+    friend Number operator>>(const Number &a, const Number &b) {
+      return each(a, b, [](uint32_t x, uint32_t y) { return x >> y; });
+    }
+    friend Number operator~(const Number &a) {
+      return each(a, a, [](uint32_t x, uint32_t) { return ~x; });
+    }
     // Comparisons give 1 or 0.
-    friend Number operator<(const Number &a, const Number &b) { return each(a, b, [](uint32_t x, uint32_t y) { return uint32_t(x < y); }); }
+    friend Number operator<(const Number &a, const Number &b) {
+      return each(a, b, [](uint32_t x, uint32_t y) { return uint32_t(x < y); });
+    }
     friend Number operator==(const Number &a, const Number &b) {
       return each(a, b, [](uint32_t x, uint32_t y) { return uint32_t(x == y); });
     }
@@ -87,8 +105,8 @@ struct HostLanes {
   // One lane's number, for all. On a GPU it is a register like any other, on the host a plain one.
   static uint32_t broadcast(const Number &a, uint32_t lane) { return a.lane[lane]; }
 
-  // Whether the condition holds in any lane, of this team or of another that moves in step with it: for skipping work that no lane needs,
-  // which must not change the result.
+  // Whether the condition holds in any lane, of this team or of another that moves in step with it: for skipping work
+  // that no lane needs, which must not change the result.
   static bool any(const Number &condition) {
     for (uint32_t value : condition.lane)
       if (value) return true;
@@ -98,13 +116,15 @@ struct HostLanes {
   // Waits until what the team's lanes have stored can be loaded by them.
   static void sync() {}
 
-  // Four bytes chosen from the eight of a (0 to 3) and b (4 to 7): those that the four nibbles of `selector` name, the lowest first.
+  // Four bytes chosen from the eight of a (0 to 3) and b (4 to 7): those that the four nibbles of `selector` name, the
+  // lowest first.
   static Number permute_bytes(const Number &a, const Number &b, const Number &selector) {
     Number result;
     for (uint32_t i = 0; i < kCount; i++) {
       const uint64_t bytes = a.lane[i] | uint64_t(b.lane[i]) << 32;
       result.lane[i] = 0;
-      for (uint32_t k = 0; k < 4; k++) result.lane[i] |= uint32_t(bytes >> 8 * (selector.lane[i] >> 4 * k & 7) & 255) << 8 * k;
+      for (uint32_t k = 0; k < 4; k++)
+        result.lane[i] |= uint32_t(bytes >> 8 * (selector.lane[i] >> 4 * k & 7) & 255) << 8 * k;
     }
     return result;
   }
@@ -112,13 +132,15 @@ struct HostLanes {
   // The low word of (high:low) shifted right by `shift` bits: by shift modulo 32, or by at most 32.
   static Number funnel_shift(const Number &low, const Number &high, const Number &shift) {
     Number result;
-    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = uint32_t((low.lane[i] | uint64_t(high.lane[i]) << 32) >> (shift.lane[i] & 31));
+    for (uint32_t i = 0; i < kCount; i++)
+      result.lane[i] = uint32_t((low.lane[i] | uint64_t(high.lane[i]) << 32) >> (shift.lane[i] & 31));
     return result;
   }
   static Number funnel_shift_clamped(const Number &low, const Number &high, const Number &shift) {
     Number result;
     for (uint32_t i = 0; i < kCount; i++)
-      result.lane[i] = uint32_t((low.lane[i] | uint64_t(high.lane[i]) << 32) >> (shift.lane[i] < 32 ? shift.lane[i] : 32));
+      result.lane[i] =
+          uint32_t((low.lane[i] | uint64_t(high.lane[i]) << 32) >> (shift.lane[i] < 32 ? shift.lane[i] : 32));
     return result;
   }
 
@@ -157,7 +179,8 @@ struct HostLanes {
       for (uint32_t k = 0; k < count; k++) words[k].lane[i] = load<uint32_t>(bytes + position.lane[i] + 4 * k);
   }
   template <uint32_t count>
-  static void store_words(uint8_t *bytes, const Number &position, const Number (&words)[count], const Number &condition = 1) {
+  static void store_words(uint8_t *bytes, const Number &position, const Number (&words)[count],
+                          const Number &condition = 1) {
     for (uint32_t i = 0; i < kCount; i++)
       for (uint32_t k = 0; k < count; k++)
         if (condition.lane[i]) l3::store(bytes + position.lane[i] + 4 * k, words[k].lane[i]);

@@ -1,5 +1,6 @@
-// Decoding a channel of a `fast` tile with a team of 16 lanes, a group of 4 x 2 samples each: the form in which a GPU does it, and the
-// meaning that all back ends are tested against. docs/format.md, "Body with predictors 0 … 4", in statements.
+// Decoding a channel of a `fast` tile with a team of 16 lanes, a group of 4 x 2 samples each: the form in which a GPU
+// does it, and the meaning that all back ends are tested against. docs/format.md, "Body with predictors 0 … 4", in
+// statements.
 #pragma once
 
 #include "format/fast_tile.h"
@@ -27,7 +28,8 @@ class ChannelDecoder {
       payload += unpack_groups(pair, payload, residuals);
       for (uint32_t i = 0; i < 2; i++) {
         reconstruct_row(residuals + 4 * i, pair == 0 && i == 0);
-        for (uint32_t k = 0; k < 4; k++) Lanes::store(plane, Lanes::index() * 4 + (2 * pair + i) * L3_TILE + k, above_[k]);
+        for (uint32_t k = 0; k < 4; k++)
+          Lanes::store(plane, Lanes::index() * 4 + (2 * pair + i) * L3_TILE + k, above_[k]);
       }
     }
     return payload;
@@ -46,10 +48,12 @@ class ChannelDecoder {
                                  units_per_pair == 2 ? uint32_t(channel_.units >> (first_unit + 1) & 1) : 0};
     const uint32_t words_before = popcount(channel_.units & low_bits(first_unit));
     const Number word = right_unit * present[0] + words_before;  // in the channel
-    const Number index = read_bits(word * channel_.index_bits + channel_.indices, (lane & 7) * channel_.index_bits, channel_.index_bits);
+    const Number index =
+        read_bits(word * channel_.index_bits + channel_.indices, (lane & 7) * channel_.index_bits, channel_.index_bits);
     Number code = index;
     if (channel_.index_bits < max_index_bits(kBits))
-      code = kBits == 16 ? read_bits(index + channel_.palette, 0, 8) : read_bits((index >> 1) + channel_.palette, (index & 1) * 4, 4);
+      code = kBits == 16 ? read_bits(index + channel_.palette, 0, 8)
+                         : read_bits((index >> 1) + channel_.palette, (index & 1) * 4, 4);
     const Number counts = Lanes::select(right_unit, present[1], present[0]) & (lane < shape_.groups());
     return Lanes::select(counts, code, 0);
   }
@@ -60,7 +64,8 @@ class ChannelDecoder {
     const Number even = (code & 1) == 0;
     const Number minimum = Lanes::select(code == 0, 0, even - ((Number(1) << width) >> 1));
     const Number octet_end = Lanes::prefix_sum(width), octet = octet_end - width + payload;
-    for (uint32_t k = 0; k < kGroup; k++) residuals[k] = read_octet_value<Lanes, Sample>(stream_, octet, width, k) + minimum;
+    for (uint32_t k = 0; k < kGroup; k++)
+      residuals[k] = read_octet_value<Lanes, Sample>(stream_, octet, width, k) + minimum;
     return Lanes::broadcast(octet_end, Lanes::kCount - 1);
   }
 
@@ -79,7 +84,8 @@ class ChannelDecoder {
       for (Number &sample : base) sample = Lanes::broadcast(above_[0], 0);
     } else if (!first_row && (channel_.predictor == kSmoothAbove || channel_.predictor == kSmoothPlane)) {
       const Number lane = Lanes::index();
-      const Number before = Lanes::select(lane == 0, above_[0], Lanes::from_left(above_[3])), after = Lanes::from_right(above_[0]);
+      const Number before = Lanes::select(lane == 0, above_[0], Lanes::from_left(above_[3])),
+                   after = Lanes::from_right(above_[0]);
       for (uint32_t k = 0; k < 4; k++) {
         const Number north_west = k ? above_[k - 1] : before, north_east = k < 3 ? above_[k + 1] : after;
         const Number at_edge = lane * 4 + k == shape_.width - 1;

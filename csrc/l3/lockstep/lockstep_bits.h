@@ -16,8 +16,8 @@ L3_DEVICE typename Lanes::Number load_unaligned(const uint8_t *bytes, const type
 
 // `width` (at most 8) bits at each lane's own bit position from a byte position.
 template <typename Lanes>
-L3_DEVICE typename Lanes::Number read_bits(const uint8_t *stream, const typename Lanes::Number &byte, const typename Lanes::Number &bit,
-                                           const typename Lanes::Number &width) {
+L3_DEVICE typename Lanes::Number read_bits(const uint8_t *stream, const typename Lanes::Number &byte,
+                                           const typename Lanes::Number &bit, const typename Lanes::Number &width) {
   using Number = typename Lanes::Number;
   const Number two_bytes = Lanes::load_16(stream, byte + (bit >> 3));
   return (two_bytes >> (bit & 7)) & ((Number(1) << width) - 1);
@@ -26,7 +26,8 @@ L3_DEVICE typename Lanes::Number read_bits(const uint8_t *stream, const typename
 // Value `k` of a packed octet of `width` bits, which are no more than a sample has.
 template <typename Lanes, typename Sample>
 L3_DEVICE typename Lanes::Number read_octet_value(const uint8_t *stream, const typename Lanes::Number &octet,
-                                                  const typename Lanes::Number &width, const typename Lanes::Number &k) {
+                                                  const typename Lanes::Number &width,
+                                                  const typename Lanes::Number &k) {
   using Number = typename Lanes::Number;
   if constexpr (sizeof(Sample) == 1) {
     return read_bits<Lanes>(stream, octet, width * k, width);

@@ -1,8 +1,10 @@
-// Decoding a label map with a team of 16 lanes, a group of 4 x 2 samples each. docs/format.md, "Body with predictor 7", in statements.
+// Decoding a label map with a team of 16 lanes, a group of 4 x 2 samples each. docs/format.md, "Body with predictor 7",
+// in statements.
 //
-// Masks and ranks are found by prefix sums of the marks before them, so a row pair has no step that is serial across groups. Nothing is
-// checked here: parse_label_map accepts only what decodes. A body that it would refuse gives other samples, and no read beyond
-// kMaxOverread: whatever the bytes are, a body has at most 256 labels, 8 marks a unit and 8 a group, and ranks of 8 bits.
+// Masks and ranks are found by prefix sums of the marks before them, so a row pair has no step that is serial across
+// groups. Nothing is checked here: parse_label_map accepts only what decodes. A body that it would refuse gives other
+// samples, and no read beyond kMaxOverread: whatever the bytes are, a body has at most 256 labels, 8 marks a unit and 8
+// a group, and ranks of 8 bits.
 #pragma once
 
 #include "format/label_map.h"
@@ -16,7 +18,8 @@ class LabelMapDecoder {
   static_assert(Lanes::kCount * 4 == L3_TILE);
 
  public:
-  L3_DEVICE LabelMapDecoder(const uint8_t *stream, const FastChannel &channel, TileShape shape) : stream_(stream), shape_(shape) {
+  L3_DEVICE LabelMapDecoder(const uint8_t *stream, const FastChannel &channel, TileShape shape)
+      : stream_(stream), shape_(shape) {
     locate(channel);
     L3_UNROLL
     for (uint32_t k = 0; k < 4; k++) {
@@ -34,7 +37,8 @@ class LabelMapDecoder {
       Number marked_pixels = 0, rank = 0;  // the group's pixel mask; position of its first rank, bits
       if (left_present | right_present) {
         const Number lane = Lanes::index(), right_unit = Number(7) < lane;
-        const Number unit_mask = load_byte(right_unit * left_present + (map_.group_masks + popcount(map_.units & low_bits(first_unit))));
+        const Number unit_mask =
+            load_byte(right_unit * left_present + (map_.group_masks + popcount(map_.units & low_bits(first_unit))));
         const Number marked = (unit_mask >> (lane & 7)) & Lanes::select(right_unit, right_present, left_present);
         const Number groups = Lanes::prefix_sum(marked);
         marked_pixels = Lanes::select(marked, load_byte(groups - marked + (map_.pixel_masks + groups_done)), 0);
@@ -47,10 +51,12 @@ class LabelMapDecoder {
       for (uint32_t i = 0; i < 2; i++) {
         if (left_present | right_present) {
           L3_UNROLL
-          for (uint32_t k = 0; k < 4; k++) rank = rank + replace(k, marked_pixels >> (4 * i + k) & 1, rank) * rank_bits_;
+          for (uint32_t k = 0; k < 4; k++)
+            rank = rank + replace(k, marked_pixels >> (4 * i + k) & 1, rank) * rank_bits_;
         }
         L3_UNROLL
-        for (uint32_t k = 0; k < 4; k++) Lanes::store(plane, Lanes::index() * 4 + ((2 * pair + i) * L3_TILE + k), samples_[k]);
+        for (uint32_t k = 0; k < 4; k++)
+          Lanes::store(plane, Lanes::index() * 4 + ((2 * pair + i) * L3_TILE + k), samples_[k]);
       }
     }
   }
@@ -71,7 +77,8 @@ class LabelMapDecoder {
     const Number lane = Lanes::index();
     Number marked_groups = 0, smaller = 0;
     for (uint32_t unit = 0; unit < units; unit += Lanes::kCount)
-      marked_groups = marked_groups + Lanes::select(lane + unit < units, Lanes::count_bits(load_byte(lane + (map_.group_masks + unit))), 0);
+      marked_groups = marked_groups + Lanes::select(lane + unit < units,
+                                                    Lanes::count_bits(load_byte(lane + (map_.group_masks + unit))), 0);
     map_.ranks = position + sum(marked_groups);
     // The first sample's place in the table is the number of smaller ones.
     for (uint32_t place = 0; place < map_.labels; place += Lanes::kCount)
@@ -80,7 +87,8 @@ class LabelMapDecoder {
     rank_bits_ = rank_bits(map_.labels);
   }
 
-  // Where `marked` is set, gives sample k of the row at hand the label whose rank stands at bit `rank`. Returns `marked`.
+  // Where `marked` is set, gives sample k of the row at hand the label whose rank stands at bit `rank`. Returns
+  // `marked`.
   L3_DEVICE Number replace(uint32_t k, const Number &marked, const Number &rank) {
     const Number bits = read_bits<Lanes>(stream_, map_.ranks, rank, rank_bits_);
     const Number place = bits + 1 - (bits < places_[k]);
@@ -104,7 +112,8 @@ class LabelMapDecoder {
   const TileShape shape_;
   LabelMap map_;
   uint32_t rank_bits_;
-  Number places_[4], samples_[4];  // of the row above, later of the row at hand: places in the table, and the values there
+  Number places_[4],
+      samples_[4];  // of the row above, later of the row at hand: places in the table, and the values there
 };
 
 template <typename Lanes, typename Sample>

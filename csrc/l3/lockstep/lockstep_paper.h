@@ -1,18 +1,19 @@
-// Decoding a channel of a `paper` tile with a team of 16 lanes, four neighbouring samples of a row each. docs/format.md, "Profile 1", in
-// statements.
+// Decoding a channel of a `paper` tile with a team of 16 lanes, four neighbouring samples of a row each.
+// docs/format.md, "Profile 1", in statements.
 //
-// Nothing is checked here: parse_paper_tile accepts only what decodes. A stream that it would refuse gives other samples, and no read
-// beyond kMaxOverread: bodies start within the stream, and widths are held to the sample's.
+// Nothing is checked here: parse_paper_tile accepts only what decodes. A stream that it would refuse gives other
+// samples, and no read beyond kMaxOverread: bodies start within the stream, and widths are held to the sample's.
 #pragma once
 
-#include "lockstep/lockstep_bits.h"
 #include "format/paper.h"
+#include "lockstep/lockstep_bits.h"
 
 namespace l3::lockstep {
 
 // Where channel `c` (in the image's order) starts.
 template <typename Sample>
-L3_DEVICE PaperChannel locate_paper_channel(const uint8_t *stream, uint32_t size, uint32_t channels, uint32_t c, TileShape shape) {
+L3_DEVICE PaperChannel locate_paper_channel(const uint8_t *stream, uint32_t size, uint32_t channels, uint32_t c,
+                                            TileShape shape) {
   uint32_t headers = 2 * channels;
   for (uint32_t before = 0; before < c; before++) headers += load<uint16_t>(stream + 2 * before);
   headers = headers < size ? headers : size;
@@ -41,7 +42,8 @@ L3_DEVICE void decode_paper_channel(const uint8_t *stream, PaperChannel channel,
       const auto predict = [](uint32_t a, uint32_t b, uint32_t c) {
         return uint32_t(paper_prediction(int32_t(a), int32_t(b), int32_t(c)));
       };
-      samples[k] = samples[k] + Lanes::apply(predict, left, row[k], Lanes::select(lane * 4 + k == shape.width - 1, 0, right));
+      samples[k] =
+          samples[k] + Lanes::apply(predict, left, row[k], Lanes::select(lane * 4 + k == shape.width - 1, 0, right));
     }
     L3_UNROLL
     for (uint32_t k = 0; k < 4; k++) {

@@ -1,4 +1,5 @@
-// Conversion in two steps, row by row: channels are rearranged at the file's depth, then samples are scaled to the output's type.
+// Conversion in two steps, row by row: channels are rearranged at the file's depth, then samples are scaled to the
+// output's type.
 
 #include "output/convert.h"
 
@@ -11,15 +12,13 @@
 namespace l3 {
 namespace {
 
-// ---- Step 1: color, at the file's depth ----
+// ---- Step 1: color, at the file's depth -----------------------------------------------------------------------------
 
 template <typename T, uint32_t Channels>
 void rearrange(const T *in, uint32_t width, l3_color color, T *out) {
   constexpr uint32_t r = channel_as_rgb(0, Channels), g = channel_as_rgb(1, Channels), b = channel_as_rgb(2, Channels);
   switch (color) {
-    case L3_COLOR_NATIVE:
-      std::memcpy(out, in, width * Channels * sizeof(T));
-      break;
+    case L3_COLOR_NATIVE: std::memcpy(out, in, width * Channels * sizeof(T)); break;
     case L3_COLOR_RGB:
     case L3_COLOR_YCBCR:  // converted from RGB in step 2
       for (uint32_t x = 0; x < width; x++, in += Channels, out += 3) {
@@ -53,7 +52,7 @@ void rearrange(const T *in, uint32_t width, uint32_t channels, l3_color color, T
   }
 }
 
-// ---- Step 2: samples ----
+// ---- Step 2: samples ------------------------------------------------------------------------------------------------
 
 template <typename Out, typename In>
 void scale(const In *in, uint32_t count, Out *out) {
@@ -67,10 +66,11 @@ void scale(const In *in, uint32_t count, Out *out) {
 template <typename Out, typename In>
 void rgb_to_ycbcr(const In *in, uint32_t width, Out *out) {
   for (uint32_t x = 0; x < width; x++, in += 3, out += 3)
-    for (uint32_t component = 0; component < 3; component++) out[component] = ycbcr_of_rgb<Out>(component, in[0], in[1], in[2]);
+    for (uint32_t component = 0; component < 3; component++)
+      out[component] = ycbcr_of_rgb<Out>(component, in[0], in[1], in[2]);
 }
 
-// ---- Rows ----
+// ---- Rows -----------------------------------------------------------------------------------------------------------
 
 template <typename In, typename Out>
 void convert_rows(const NativeBlock &block, const l3_output &output) {
@@ -85,7 +85,8 @@ void convert_rows(const NativeBlock &block, const l3_output &output) {
     } else {
       scale(rearranged, block.width * channels, converted);
     }
-    std::memcpy(static_cast<char *>(output.data) + y * output.row_stride, converted, block.width * channels * sizeof(Out));
+    std::memcpy(static_cast<char *>(output.data) + y * output.row_stride, converted,
+                block.width * channels * sizeof(Out));
   }
 }
 
@@ -131,7 +132,8 @@ uint32_t converted_sample_size(uint32_t bits, l3_sample sample) {
 }
 
 bool needs_conversion(uint32_t channels, uint32_t bits, l3_color color, l3_sample sample) {
-  const bool same_color = color == L3_COLOR_NATIVE || (color == L3_COLOR_RGB && channels == 3) || (color == L3_COLOR_GRAY && channels == 1);
+  const bool same_color =
+      color == L3_COLOR_NATIVE || (color == L3_COLOR_RGB && channels == 3) || (color == L3_COLOR_GRAY && channels == 1);
   const bool same_sample = sample == L3_SAMPLE_NATIVE || sample == (bits == 8 ? L3_SAMPLE_U8 : L3_SAMPLE_U16);
   return !same_color || !same_sample;
 }

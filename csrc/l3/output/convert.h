@@ -1,7 +1,7 @@
 // Conversion of decoded pixels to the color and the sample type that a caller asks for.
 //
-// The results equal what fn.decoders.image of DALI 2.4 gives for the same pixels stored as PNG, bit for bit, so that a data set can change
-// its file format without changing what a network sees. docs/dali.md states the rules.
+// The results equal what fn.decoders.image of DALI 2.4 gives for the same pixels stored as PNG, bit for bit, so that a
+// data set can change its file format without changing what a network sees. docs/dali.md states the rules.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace l3 {
 // Pixels as the file holds them: interleaved channels of 8 or 16 bits, aligned to their size.
 struct NativeBlock {
   const void *data;
-  size_t row_stride;  // bytes
+  size_t row_stride;       // bytes
   uint32_t width, height;  // pixels; at most L3_TILE wide
   uint32_t channels, bits;
 };

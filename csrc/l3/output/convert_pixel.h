@@ -9,7 +9,8 @@
 
 namespace l3 {
 
-// A compiler for a GPU may fuse a product and a sum into one operation that rounds once. Results must not depend on that.
+// A compiler for a GPU may fuse a product and a sum into one operation that rounds once. Results must not depend on
+// that.
 L3_HOST_DEVICE float rounded_product(float a, float b) {
 #ifdef __CUDA_ARCH__
   return __fmul_rn(a, b);
@@ -42,8 +43,8 @@ constexpr float full_scale() {
   return std::is_floating_point_v<T> ? 1.0f : static_cast<float>(std::numeric_limits<T>::max());
 }
 
-// Rounds a value >= 0 to the nearest, halves up, and saturates. Float in, like DALI, whose results this must repeat; the sum is exact in
-// double where the output has more digits than a float.
+// Rounds a value >= 0 to the nearest, halves up, and saturates. Float in, like DALI, whose results this must repeat;
+// the sum is exact in double where the output has more digits than a float.
 template <typename Out>
 L3_HOST_DEVICE Out round_to(float value) {
   if constexpr (std::is_floating_point_v<Out>) {
@@ -67,7 +68,8 @@ L3_HOST_DEVICE Out scale_sample(In sample) {
   }
 }
 
-// Y, Cb or Cr (component 0, 1, 2): ITU-R BT.601 with headroom (Y 16..235 of 255). The sum is taken from left to right, as DALI takes it.
+// Y, Cb or Cr (component 0, 1, 2): ITU-R BT.601 with headroom (Y 16..235 of 255). The sum is taken from left to right,
+// as DALI takes it.
 template <typename Out, typename In>
 L3_HOST_DEVICE Out ycbcr_of_rgb(uint32_t component, In r, In g, In b) {
   constexpr auto factor =
@@ -80,7 +82,8 @@ L3_HOST_DEVICE Out ycbcr_of_rgb(uint32_t component, In r, In g, In b) {
   const float red = rounded_product(component == 0 ? y_r : component == 1 ? cb_r : cr_r, r);
   const float green = rounded_product(component == 0 ? y_g : component == 1 ? cb_g : cr_g, g);
   const float blue = rounded_product(component == 0 ? y_b : component == 1 ? cb_b : cr_b, b);
-  return round_to<Out>(rounded_sum(rounded_sum(rounded_sum(red, green), blue), component == 0 ? 0.0625f * bias : 0.5f * bias));
+  return round_to<Out>(
+      rounded_sum(rounded_sum(rounded_sum(red, green), blue), component == 0 ? 0.0625f * bias : 0.5f * bias));
 }
 
 }  // namespace l3

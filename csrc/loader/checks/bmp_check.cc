@@ -30,13 +30,16 @@ std::string check_bmp_header(uint64_t file_size, const ReadAt &read) {
   } else if (size < sizeof bytes) {
     return "the file ends within the BMP header";
   } else {
-    header = {field(10, 4), int32_t(field(18, 4)), std::abs(int64_t(int32_t(field(22, 4)))), field(28, 2), field(30, 4)};
+    header = {field(10, 4), int32_t(field(18, 4)), std::abs(int64_t(int32_t(field(22, 4)))), field(28, 2),
+              field(30, 4)};
   }
   if (header.width < 1 || header.height < 1) return "the BMP header does not give the image's size";
   if (header.compression != kPlain && header.compression != kMasks && header.compression != kMasksWithAlpha) return "";
-  if (header.bits < 1 || header.bits > 32) return "the BMP header has pixels of " + std::to_string(header.bits) + " bits";
+  if (header.bits < 1 || header.bits > 32)
+    return "the BMP header has pixels of " + std::to_string(header.bits) + " bits";
 
-  const uint64_t row_bits = uint64_t(header.width) * header.bits, row = (row_bits + 31) / 32 * 4, last_row = (row_bits + 7) / 8;
+  const uint64_t row_bits = uint64_t(header.width) * header.bits, row = (row_bits + 31) / 32 * 4,
+                 last_row = (row_bits + 7) / 8;
   const uint64_t before_last = file_size - std::min(file_size, header.pixels + last_row);
   if (file_size < header.pixels + last_row || before_last / row < uint64_t(header.height) - 1)
     return "the file ends before its last row of pixels";

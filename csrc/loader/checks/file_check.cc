@@ -4,11 +4,11 @@
 
 #include "checks/bmp_check.h"
 #include "checks/jpeg_check.h"
-#include "l3/format/git_lfs.h"
-#include "l3/l3.h"
-#include "input/open_file.h"
 #include "checks/png_check.h"
 #include "checks/tiff_check.h"
+#include "input/open_file.h"
+#include "l3/format/git_lfs.h"
+#include "l3/l3.h"
 
 namespace dali_l3::loader {
 namespace {
@@ -32,7 +32,8 @@ std::string check_l3_header(uint64_t file_size, const ReadAt &read) {
 std::string check_l3(std::span<const uint8_t> file) {
   l3_stream stream;
   l3_error error;
-  if (l3_open(file.data(), file.size(), &stream, &error) != L3_OK || l3_verify(&stream, &error) != L3_OK) return error.message;
+  if (l3_open(file.data(), file.size(), &stream, &error) != L3_OK || l3_verify(&stream, &error) != L3_OK)
+    return error.message;
   return "";
 }
 

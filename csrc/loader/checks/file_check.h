@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "dataset/file_format.h"
 #include "checks/read_at.h"
+#include "dataset/file_format.h"
 
 namespace dali_l3::loader {
 
@@ -18,16 +18,16 @@ enum class Check {
 };
 
 /**
- * Checks what a decoder needs before the pixels of an L3, PNG, JPEG, BMP, TIFF or WebP file, with few and small reads, and that the file is
- * as long as that says. Other formats pass.
+ * Checks what a decoder needs before the pixels of an L3, PNG, JPEG, BMP, TIFF or WebP file, with few and small reads,
+ * and that the file is as long as that says. Other formats pass.
  *
  * @throws std::runtime_error, naming the file
  */
 void check_header(const std::string &path, FileFormat format, uint64_t file_size, const ReadAt &read);
 
 /**
- * Checks that of a whole file, and besides: all checksums and the structure of L3 and PNG files, that the mark of its end is in a JPEG
- * file, and that the strips or tiles of its first image lie inside a TIFF file.
+ * Checks that of a whole file, and besides: all checksums and the structure of L3 and PNG files, that the mark of its
+ * end is in a JPEG file, and that the strips or tiles of its first image lie inside a TIFF file.
  *
  * @throws std::runtime_error, naming the file
  */

@@ -3,11 +3,13 @@
 namespace dali_l3::loader {
 namespace {
 
-constexpr uint8_t kFill = 0xff, kStandalone = 0x01, kFirstRestart = 0xd0, kStartOfImage = 0xd8, kEndOfImage = 0xd9, kStartOfScan = 0xda;
+constexpr uint8_t kFill = 0xff, kStandalone = 0x01, kFirstRestart = 0xd0, kStartOfImage = 0xd8, kEndOfImage = 0xd9,
+                  kStartOfScan = 0xda;
 constexpr uint8_t kFirstFrame = 0xc0, kLastFrame = 0xcf, kHuffmanTable = 0xc4, kExtension = 0xc8, kArithmetic = 0xcc;
 
 bool is_frame(uint8_t marker) {
-  return marker >= kFirstFrame && marker <= kLastFrame && marker != kHuffmanTable && marker != kExtension && marker != kArithmetic;
+  return marker >= kFirstFrame && marker <= kLastFrame && marker != kHuffmanTable && marker != kExtension &&
+         marker != kArithmetic;
 }
 
 }  // namespace
@@ -47,7 +49,8 @@ JpegScan find_jpeg_scan(const ReadAt &read) {
 std::string check_jpeg(std::span<const uint8_t> file) {
   const JpegScan scan = find_jpeg_scan(read_at(file));
   if (!scan.problem.empty()) return scan.problem;
-  // Within the pixels a byte of 0xff is followed by others than this. From the end, where the mark is; some files have bytes after it.
+  // Within the pixels a byte of 0xff is followed by others than this. From the end, where the mark is; some files have
+  // bytes after it.
   for (size_t i = file.size(); i >= scan.begin + 2; i--)
     if (file[i - 2] == kFill && file[i - 1] == kEndOfImage) return "";
   return "the JPEG file is cut off: the mark of its end is missing";

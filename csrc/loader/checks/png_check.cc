@@ -9,8 +9,8 @@
 namespace dali_l3::loader {
 namespace {
 
-constexpr size_t kSignature = 8;   // bytes
-constexpr size_t kFrame = 12;      // bytes of a chunk around its data: length and type before, checksum after
+constexpr size_t kSignature = 8;    // bytes
+constexpr size_t kFrame = 12;       // bytes of a chunk around its data: length and type before, checksum after
 constexpr size_t kHeaderData = 13;  // bytes: width, height, depth, colour type, compression, filter, interlacing
 constexpr uint32_t kMaxSize = 0x7fffffff;
 constexpr uint8_t kPalette = 3;  // a colour type
@@ -29,18 +29,23 @@ struct Chunk {
 // How the chunk is called in messages; a damaged type may be anything.
 std::string name_of(const Chunk &chunk) {
   const std::string name(reinterpret_cast<const char *>(chunk.type), 4);
-  const bool is_name = std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); });
+  const bool is_name =
+      std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); });
   return is_name ? "PNG chunk " + name : "PNG chunk";
 }
 
 std::string check_header_data(std::span<const uint8_t> data) {
   const uint64_t width = big_endian(data.first(4)), height = big_endian(data.subspan(4, 4));
   const uint8_t depth = data[8], color = data[9];
-  if (width < 1 || height < 1 || width > kMaxSize || height > kMaxSize) return "the PNG header does not give the image's size";
-  constexpr std::string_view kDepths[] = {"\1\2\4\x08\x10", "", "\x08\x10", "\1\2\4\x08", "\x08\x10", "", "\x08\x10"};  // by colour type
+  if (width < 1 || height < 1 || width > kMaxSize || height > kMaxSize)
+    return "the PNG header does not give the image's size";
+  constexpr std::string_view kDepths[] = {"\1\2\4\x08\x10", "", "\x08\x10", "\1\2\4\x08",
+                                          "\x08\x10",       "", "\x08\x10"};  // by colour type
   if (color >= std::size(kDepths) || kDepths[color].find(char(depth)) == std::string_view::npos)
-    return "the PNG header has the colour type " + std::to_string(color) + " with a depth of " + std::to_string(depth) + ", which is none";
-  if (data[10] != 0 || data[11] != 0 || data[12] > 1) return "the PNG header has an unknown way of compression, filtering or interlacing";
+    return "the PNG header has the colour type " + std::to_string(color) + " with a depth of " + std::to_string(depth) +
+           ", which is none";
+  if (data[10] != 0 || data[11] != 0 || data[12] > 1)
+    return "the PNG header has an unknown way of compression, filtering or interlacing";
   return "";
 }
 
@@ -62,11 +67,13 @@ std::string check_png(std::span<const uint8_t> file) {
     if (rest.size() < kFrame) return "the file ends within a PNG chunk";
     const uint64_t size = big_endian(rest.first(4));
     Chunk chunk{rest.data() + 4, {}, 0};
-    if (size > rest.size() - kFrame) return "the file ends within a " + name_of(chunk) + " of " + std::to_string(size) + " bytes";
+    if (size > rest.size() - kFrame)
+      return "the file ends within a " + name_of(chunk) + " of " + std::to_string(size) + " bytes";
     chunk.data = rest.subspan(8, size);
     chunk.checksum = uint32_t(big_endian(rest.subspan(8 + size, 4)));
     if (!chunk.is_right())
-      return "the checksum of the " + name_of(chunk) + " at byte " + std::to_string(rest.data() - file.data()) + " does not match";
+      return "the checksum of the " + name_of(chunk) + " at byte " + std::to_string(rest.data() - file.data()) +
+             " does not match";
     if (chunk.is("PLTE")) {
       has_palette = true;
     } else if (chunk.is("IDAT")) {

@@ -60,7 +60,9 @@ class Directory {
     return type == kShort ? 2 : type == kLong ? 4 : type == kLong8 ? 8 : 0;
   }
 
-  uint64_t integer(std::span<const uint8_t> bytes) const { return is_big_endian_ ? big_endian(bytes) : little_endian(bytes); }
+  uint64_t integer(std::span<const uint8_t> bytes) const {
+    return is_big_endian_ ? big_endian(bytes) : little_endian(bytes);
+  }
 
   // Nothing where the file ends before.
   std::optional<uint64_t> integer_at(uint64_t offset, uint32_t size) const {
@@ -78,7 +80,8 @@ class Directory {
 };
 
 // Whether the pieces at `offsets`, of `sizes` bytes, lie inside the file.
-bool lie_inside(const Directory &directory, const Directory::Array &offsets, const Directory::Array &sizes, uint64_t file_size) {
+bool lie_inside(const Directory &directory, const Directory::Array &offsets, const Directory::Array &sizes,
+                uint64_t file_size) {
   for (uint64_t i = 0; i < std::min(offsets.count, sizes.count); i++) {
     const auto offset = directory.element(offsets, i), size = directory.element(sizes, i);
     if (!offset || !size || *offset > file_size || *size > file_size - *offset) return false;
@@ -96,7 +99,8 @@ std::string check_tiff(std::span<const uint8_t> file) {
   const ReadAt read = read_at(file);
   const Directory directory(file.size(), read);
   if (!directory.is_whole()) return kNoDirectory;
-  for (const auto &[offsets_tag, sizes_tag] : {std::pair{kStripOffsets, kStripSizes}, std::pair{kTileOffsets, kTileSizes}}) {
+  for (const auto &[offsets_tag, sizes_tag] :
+       {std::pair{kStripOffsets, kStripSizes}, std::pair{kTileOffsets, kTileSizes}}) {
     const auto offsets = directory.find(offsets_tag), sizes = directory.find(sizes_tag);
     if (!offsets || !sizes || !offsets->integer_size || !sizes->integer_size) continue;
     if (!lie_inside(directory, *offsets, *sizes, file.size())) return kEndsBeforePixels;

@@ -7,11 +7,12 @@
 
 namespace dali_l3::loader {
 
-/** Checks that the first directory of a file with the signature of TIFF or BigTIFF lies inside the file. Returns what is wrong, or an empty
- * string. */
+/** Checks that the first directory of a file with the signature of TIFF or BigTIFF lies inside the file. Returns what
+ * is wrong, or an empty string. */
 std::string check_tiff_header(uint64_t file_size, const ReadAt &read);
 
-/** Checks that, and that the strips or tiles of the first image lie inside the file. Returns what is wrong, or an empty string. */
+/** Checks that, and that the strips or tiles of the first image lie inside the file. Returns what is wrong, or an empty
+ * string. */
 std::string check_tiff(std::span<const uint8_t> file);
 
 }  // namespace dali_l3::loader

@@ -7,10 +7,10 @@
 #include <unordered_set>
 #include <utility>
 
+#include "checks/file_check.h"
 #include "dataset/companions.h"
 #include "dataset/counted.h"
 #include "dataset/discovery.h"
-#include "checks/file_check.h"
 #include "dataset/file_list.h"
 #include "input/file_reading.h"
 #include "input/open_file.h"
@@ -29,7 +29,8 @@ void check_arguments(const CatalogueOptions &options) {
   const auto require = [](bool condition, const char *message) {
     if (!condition) throw std::runtime_error(message);
   };
-  require(options.file_root || options.file_list || options.files, "One of the arguments file_root, file_list and files is needed");
+  require(options.file_root || options.file_list || options.files,
+          "One of the arguments file_root, file_list and files is needed");
   require(!(options.file_list && options.files), "The arguments file_list and files exclude each other");
   require(!options.labels || options.files, "The argument labels needs the argument files");
   require(options.file_list || options.files || !options.file_root->empty(), "The argument file_root is empty");
@@ -38,8 +39,8 @@ void check_arguments(const CatalogueOptions &options) {
   require(!options.file_filters.empty(), "The argument file_filters is an empty list");
   require(!options.dir_filters.empty(), "The argument dir_filters is an empty list");
   if (options.labels && options.labels->size() != options.files->size())
-    throw std::runtime_error("The argument labels has " + counted(options.labels->size(), "label") + ", the argument files " +
-                             counted(options.files->size(), "file"));
+    throw std::runtime_error("The argument labels has " + counted(options.labels->size(), "label") +
+                             ", the argument files " + counted(options.files->size(), "file"));
   if (options.file_root) require_local(*options.file_root);
   if (options.file_list) require_local(*options.file_list);
 }
@@ -64,7 +65,8 @@ void list_files(const CatalogueOptions &options, Catalogue &catalogue) {
   } else if (options.file_list) {
     for (auto &[path, label] : read_file_list(*options.file_list)) add_entry(catalogue, std::move(path), label);
   } else {
-    Discovery found = discover(catalogue.root, {options.file_filters, options.dir_filters, options.case_sensitive_filter});
+    Discovery found =
+        discover(catalogue.root, {options.file_filters, options.dir_filters, options.case_sensitive_filter});
     for (DiscoveredFile &file : found.files) add_entry(catalogue, std::move(file.path), file.label);
     catalogue.problems = std::move(found.problems);
   }
@@ -88,13 +90,16 @@ void check_strictly(const Catalogue &catalogue) {
   std::vector<std::string> problems = catalogue.problems;
   std::unordered_set<std::string> seen;
   for (const Entry &entry : catalogue.entries)
-    if (!seen.insert(entry.file.path).second) problems.push_back(full_path(catalogue.root, entry.file.path) + " is listed twice");
-  if (!problems.empty()) throw std::runtime_error("The dataset has " + counted(problems.size(), "problem") + ":" + shown(problems));
+    if (!seen.insert(entry.file.path).second)
+      problems.push_back(full_path(catalogue.root, entry.file.path) + " is listed twice");
+  if (!problems.empty())
+    throw std::runtime_error("The dataset has " + counted(problems.size(), "problem") + ":" + shown(problems));
 }
 
-// Finds out a file's size and, if it is to be sniffed, its format, which `format_of` tells by its first bytes. Throws what is wrong with it.
-FileFormat look_at_file(const std::string &path, bool sniffs, bool checks_header, FileFormat (*format_of)(std::span<const uint8_t>),
-                        File &file) {
+// Finds out a file's size and, if it is to be sniffed, its format, which `format_of` tells by its first bytes. Throws
+// what is wrong with it.
+FileFormat look_at_file(const std::string &path, bool sniffs, bool checks_header,
+                        FileFormat (*format_of)(std::span<const uint8_t>), File &file) {
   const OpenFile open(path);
   file.size = open.size();
   check_size(path, file.size);
@@ -117,7 +122,8 @@ std::string look_at(const CatalogueOptions &options, const std::string &root, En
       entry.format = look_at_file(path, sniffs, checks, sniff, entry.file);
       if (sniffs && entry.format == FileFormat::unknown) fail_file(path, "of no known image format");
     }
-    for (File &companion : entry.companions) look_at_file(full_path(root, companion.path), checks, checks, companion_format, companion);
+    for (File &companion : entry.companions)
+      look_at_file(full_path(root, companion.path), checks, checks, companion_format, companion);
   } catch (const std::runtime_error &error) {
     return error.what();
   }

@@ -46,7 +46,7 @@ struct CatalogueOptions {
   bool check_headers = false;  ///< whether the header is whole, companions' too; see file_check.h
   /** @} */
 
-  int threads = 8;                                 ///< that look at files
+  int threads = 8;                               ///< that look at files
   const std::atomic<bool> *cancelled = nullptr;  ///< if given and set, the listing ends with an error soon
 };
 
@@ -61,8 +61,8 @@ struct Catalogue {
  *
  * With OnError::skip and OnError::substitute entries with bad files or missing companions are left out.
  *
- * @throws std::runtime_error if the options contradict each other, there are no files, a path is a URI, or files are bad, either any with
- * OnError::raise or all: it names the first of them
+ * @throws std::runtime_error if the options contradict each other, there are no files, a path is a URI, or files are
+ * bad, either any with OnError::raise or all: it names the first of them
  */
 Catalogue list_dataset(const CatalogueOptions &options);
 

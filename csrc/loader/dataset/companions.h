@@ -17,8 +17,8 @@ class PathTemplate {
   explicit PathTemplate(const std::string &text);
 
   /**
-   * The companion's path for an image's path, as the catalogue has it: {relpath} is that path, {name} its last part, {dir} what is before
-   * that ("." if nothing), {stem} the name without its last extension.
+   * The companion's path for an image's path, as the catalogue has it: {relpath} is that path, {name} its last part,
+   * {dir} what is before that ("." if nothing), {stem} the name without its last extension.
    */
   std::string path_for(const std::string &image) const;
 
@@ -31,8 +31,8 @@ class PathTemplate {
   std::vector<Part> parts_;
 };
 
-/** The format of a companion that begins with these bytes, so that it can be checked if it is an image. Companions may be files of any kind:
- * those that begin like BMP, with two letters, count as unknown. */
+/** The format of a companion that begins with these bytes, so that it can be checked if it is an image. Companions may
+ * be files of any kind: those that begin like BMP, with two letters, count as unknown. */
 FileFormat companion_format(std::span<const uint8_t> head);
 
 }  // namespace dali_l3::loader

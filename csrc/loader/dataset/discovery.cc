@@ -20,7 +20,9 @@ struct Item {
 
 // What a folder holds, by name.
 std::vector<Item> list(const std::string &path) {
-  const auto fail = [&] { throw std::runtime_error(path + " cannot be listed: " + std::generic_category().message(errno)); };
+  const auto fail = [&] {
+    throw std::runtime_error(path + " cannot be listed: " + std::generic_category().message(errno));
+  };
   const std::unique_ptr<DIR, decltype([](DIR *folder) { closedir(folder); })> folder(opendir(path.c_str()));
   if (!folder) fail();
   std::vector<Item> items;
@@ -60,7 +62,8 @@ bool is_file(const Item &item, const std::string &path, Discovery &found) {
     found.problems.push_back(path + " is a link to nothing");
     return true;
   }
-  if (item.type == DT_LNK && S_ISDIR(status.st_mode)) found.problems.push_back(path + " is a link to a folder, and passed over");
+  if (item.type == DT_LNK && S_ISDIR(status.st_mode))
+    found.problems.push_back(path + " is a link to a folder, and passed over");
   return S_ISREG(status.st_mode);
 }
 
@@ -76,12 +79,14 @@ Discovery discover(const std::string &root, const DiscoveryOptions &options) {
     const size_t before = found.files.size();
     for (const Item &item : list(folder_path)) {
       if (!matches(item.name, options.file_filters, options.case_sensitive_filter)) continue;
-      if (is_file(item, folder_path + "/" + item.name, found)) found.files.push_back({folder.name + "/" + item.name, label});
+      if (is_file(item, folder_path + "/" + item.name, found))
+        found.files.push_back({folder.name + "/" + item.name, label});
     }
     if (found.files.size() == before)
       found.problems.push_back(folder_path + " holds no matching files, but has the label " + std::to_string(label));
     else if (folder.name[0] == '.')
-      found.problems.push_back(folder_path + " is hidden, but counts as a class folder with the label " + std::to_string(label));
+      found.problems.push_back(folder_path + " is hidden, but counts as a class folder with the label " +
+                               std::to_string(label));
     label++;
   }
   return found;

@@ -23,10 +23,10 @@ struct Discovery {
 };
 
 /**
- * The files and labels that fn.readers.file of DALI 2.4.0 finds, in its order: class folders by name, labels 0, 1, … by folder, in each the
- * regular files and links by name. Folders in class folders are passed over, and so are links to folders, which fn.readers.file takes for
- * files and cannot read. Hidden folders count as class folders, and folders without files have labels too; both are reported as problems,
- * as are links to nothing and the links passed over.
+ * The files and labels that fn.readers.file of DALI 2.4.0 finds, in its order: class folders by name, labels 0, 1, … by
+ * folder, in each the regular files and links by name. Folders in class folders are passed over, and so are links to
+ * folders, which fn.readers.file takes for files and cannot read. Hidden folders count as class folders, and folders
+ * without files have labels too; both are reported as problems, as are links to nothing and the links passed over.
  *
  * @throws std::runtime_error if a folder cannot be read, or the root holds a link to nothing
  */

@@ -30,10 +30,13 @@ constexpr Signature kSignatures[] = {
     {FileFormat::gif, "GIF89a"sv},
 };
 
-bool is_webp(std::string_view head) { return head.starts_with("RIFF"sv) && head.size() >= 12 && head.substr(8, 4) == "WEBP"sv; }
+bool is_webp(std::string_view head) {
+  return head.starts_with("RIFF"sv) && head.size() >= 12 && head.substr(8, 4) == "WEBP"sv;
+}
 
 bool is_pnm(std::string_view head) {
-  return head.size() >= 3 && head[0] == 'P' && head[1] >= '1' && head[1] <= '7' && " \t\r\n"sv.find(head[2]) != std::string_view::npos;
+  return head.size() >= 3 && head[0] == 'P' && head[1] >= '1' && head[1] <= '7' &&
+         " \t\r\n"sv.find(head[2]) != std::string_view::npos;
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include "dataset/file_list.h"
 
-#include <charconv>
 #include <cerrno>
+#include <charconv>
 #include <fstream>
 #include <stdexcept>
 #include <string_view>
@@ -32,7 +32,8 @@ bool parse(std::string_view line, std::pair<std::string, int> &entry) {
 
 std::vector<std::pair<std::string, int>> read_file_list(const std::string &path) {
   std::ifstream file(path);
-  if (!file) throw std::runtime_error("file_list " + path + " cannot be opened: " + std::generic_category().message(errno));
+  if (!file)
+    throw std::runtime_error("file_list " + path + " cannot be opened: " + std::generic_category().message(errno));
   std::vector<std::pair<std::string, int>> entries;
   std::string bad;
   size_t bad_lines = 0;
@@ -45,7 +46,8 @@ std::vector<std::pair<std::string, int>> read_file_list(const std::string &path)
     entries.pop_back();
     if (bad_lines++ < kShown) bad += "\n  line " + std::to_string(number) + ": " + std::string(line.substr(0, 200));
   }
-  if (file.bad()) throw std::runtime_error("file_list " + path + " cannot be read: " + std::generic_category().message(errno));
+  if (file.bad())
+    throw std::runtime_error("file_list " + path + " cannot be read: " + std::generic_category().message(errno));
   if (bad_lines > 0)
     throw std::runtime_error("file_list " + path + " has " + counted(bad_lines, "line") +
                              (bad_lines == 1 ? " that is" : " that are") + " not a path and a label:" + bad +

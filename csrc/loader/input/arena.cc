@@ -23,7 +23,9 @@ constexpr size_t kRange = size_t{1} << 30;
 constexpr size_t kMaxBlock = size_t{1} << 62;  // sums with it do not overflow
 constexpr int kMadviseCold = 20;               // MADV_COLD of Linux 5.4, which older C libraries do not name
 
-uint8_t *align_down(uint8_t *pointer, size_t alignment) { return pointer - reinterpret_cast<uintptr_t>(pointer) % alignment; }
+uint8_t *align_down(uint8_t *pointer, size_t alignment) {
+  return pointer - reinterpret_cast<uintptr_t>(pointer) % alignment;
+}
 uint8_t *align_up(uint8_t *pointer, size_t alignment) { return align_down(pointer + alignment - 1, alignment); }
 
 // Address space, advised for reads of files.
@@ -32,9 +34,11 @@ class Range {
   explicit Range(size_t min_size)
       : size_((std::max(min_size, kRange) + kHugePage - 1) / kHugePage * kHugePage),
         // Aligning it leaves a gap on at least one side, so that no hole ever reaches from one range into another.
-        mapping_(mmap(nullptr, size_ + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
+        mapping_(mmap(nullptr, size_ + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                      -1, 0)) {
     if (mapping_ == MAP_FAILED) {
-      throw std::system_error(errno, std::generic_category(), "Cannot reserve " + std::to_string(size_) + " bytes for files");
+      throw std::system_error(errno, std::generic_category(),
+                              "Cannot reserve " + std::to_string(size_) + " bytes for files");
     }
     madvise(begin(), size_, MADV_DONTFORK);
     madvise(begin(), size_, MADV_HUGEPAGE);
@@ -173,7 +177,9 @@ class Arena::State {
       begin = hole.begin;
       end = hole.begin + hole.size;
       // The system would make what is left of the huge page whole again, some time later.
-      std::find_if(ranges_.begin(), ranges_.end(), [&](const Range &range) { return range.contains(begin); })->avoid_huge_pages();
+      std::find_if(ranges_.begin(), ranges_.end(), [&](const Range &range) {
+        return range.contains(begin);
+      })->avoid_huge_pages();
       // It would also keep all of a huge page until it is short of memory; this breaks it up.
       madvise(begin, end - begin, kMadviseCold);
     }
@@ -192,7 +198,8 @@ class Arena::State {
 Arena::Arena(size_t max_idle) : state_(std::make_shared<State>(max_idle)) {}
 
 std::shared_ptr<uint8_t> Arena::allocate(size_t size) {
-  if (size > kMaxBlock) throw std::system_error(std::make_error_code(std::errc::not_enough_memory), "Cannot reserve memory for files");
+  if (size > kMaxBlock)
+    throw std::system_error(std::make_error_code(std::errc::not_enough_memory), "Cannot reserve memory for files");
   const size_t bytes = block_size(size);
   return {state_->take(bytes), [state = state_, bytes](uint8_t *freed) { state->put(freed, bytes); }};
 }

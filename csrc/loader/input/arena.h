@@ -7,7 +7,8 @@
 
 namespace dali_l3::loader {
 
-/** Blocks of memory are aligned to this many bytes and take up a multiple of it: as direct reads need, and the size of a page. */
+/** Blocks of memory are aligned to this many bytes and take up a multiple of it: as direct reads need, and the size of
+ * a page. */
 inline constexpr size_t kExtent = 4096;
 
 /** `size` rounded up to whole extents. */
@@ -16,12 +17,14 @@ constexpr size_t extents(size_t size) { return (size + kExtent - 1) & ~(kExtent 
 /** Bytes that a block takes up: at least an extent. */
 constexpr size_t block_size(size_t size) { return extents(size > 0 ? size : 1); }
 
-/** An allocator for files. Blocks that are freed keep their pages and are used again, which costs far less than fresh pages.
+/** An allocator for files. Blocks that are freed keep their pages and are used again, which costs far less than fresh
+ * pages.
  *
- * Of the memory that no block uses, as much is given back to the system as exceeds `max_idle`, the smallest pieces first: no block will fit
- * into those so soon. Fragmentation therefore costs address space, but not memory. The system is advised to use huge pages, so up to 2 MiB
- * more may be resident for every GiB of address space. Of huge pages that have been given back in part, the system may keep that part until
- * it is short of memory. Forked processes do not inherit the memory: a fork during a direct read could misplace the data.
+ * Of the memory that no block uses, as much is given back to the system as exceeds `max_idle`, the smallest pieces
+ * first: no block will fit into those so soon. Fragmentation therefore costs address space, but not memory. The system
+ * is advised to use huge pages, so up to 2 MiB more may be resident for every GiB of address space. Of huge pages that
+ * have been given back in part, the system may keep that part until it is short of memory. Forked processes do not
+ * inherit the memory: a fork during a direct read could misplace the data.
  *
  * All functions may be called from several threads at once.
  */
@@ -33,7 +36,8 @@ class Arena {
    */
   explicit Arena(size_t max_idle);
 
-  /** A block of block_size(size) bytes, which are undefined. Its last owner frees it, in any thread, also after the arena is gone.
+  /** A block of block_size(size) bytes, which are undefined. Its last owner frees it, in any thread, also after the
+   * arena is gone.
    *
    * @throws std::system_error if the system refuses to reserve address space
    */
@@ -43,7 +47,7 @@ class Arena {
   size_t used() const;      ///< by blocks
   size_t idle() const;      ///< resident without being used
   size_t reserved() const;  ///< of address space
-  /** @} */
+                            /** @} */
 
  private:
   class State;

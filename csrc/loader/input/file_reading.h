@@ -24,7 +24,7 @@ void check_size(const std::string &path, uint64_t size);
 
 enum class ReadMode {
   buffered,  ///< through the page cache
-  direct,    ///< past it (O_DIRECT); where the file system refuses that, through it, dropping the file's pages afterwards
+  direct,  ///< past it (O_DIRECT); where the file system refuses that, through it, dropping the file's pages afterwards
 };
 
 /** Reads files. Any number of threads may read at once. */
@@ -33,15 +33,16 @@ class FileReader {
   /** Gives memory for that many bytes, a multiple of kExtent, aligned to kExtent. Must not return null. */
   using Allocate = std::function<std::shared_ptr<uint8_t>(size_t bytes)>;
 
-  /** `warn` is called with a line for the user, from any thread but only once, when a file system refuses direct reads. */
+  /** `warn` is called with a line for the user, from any thread but only once, when a file system refuses direct reads.
+   */
   FileReader(ReadMode mode, std::function<void(const std::string &)> warn);
 
-  /** Reads a whole file. Calls `allocate` once, when the file has turned out to be readable; up to the end of the extent, memory after the
-   * file's bytes may be written too.
+  /** Reads a whole file. Calls `allocate` once, when the file has turned out to be readable; up to the end of the
+   * extent, memory after the file's bytes may be written too.
    *
    * Never waits for anything but the disk. Passes on what `allocate` throws.
-   * @throws std::runtime_error, naming the file, if it cannot be opened or read, is not a regular file, is empty or larger than
-   * kMaxFileSize, or changes its size meanwhile
+   * @throws std::runtime_error, naming the file, if it cannot be opened or read, is not a regular file, is empty or
+   * larger than kMaxFileSize, or changes its size meanwhile
    */
   FileBytes read(const std::string &path, const Allocate &allocate);
 

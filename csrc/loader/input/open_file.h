@@ -14,7 +14,8 @@ namespace dali_l3::loader {
 /** A regular file, open for reading. Its functions throw std::runtime_error, naming the file. */
 class OpenFile {
  public:
-  /** Never waits for anything but the disk, whatever stands at the path. `direct`: past the page cache, unless the file system refuses. */
+  /** Never waits for anything but the disk, whatever stands at the path. `direct`: past the page cache, unless the file
+   * system refuses. */
   explicit OpenFile(const std::string &path, bool direct = false);
   ~OpenFile();
   OpenFile(const OpenFile &) = delete;
@@ -26,10 +27,12 @@ class OpenFile {
   /** Bytes, at least 1: an empty file is refused, as is one that is not regular. */
   uint64_t size() const;
 
-  /** Reads the first `size` bytes to memory of extents(size) bytes, aligned to kExtent. Returns false if there are fewer. */
+  /** Reads the first `size` bytes to memory of extents(size) bytes, aligned to kExtent. Returns false if there are
+   * fewer. */
   bool read(uint8_t *data, size_t size);
 
-  /** Reads bytes from an offset on, if not direct. Returns how many: fewer than asked for only at the end of the file. */
+  /** Reads bytes from an offset on, if not direct. Returns how many: fewer than asked for only at the end of the file.
+   */
   size_t read_at(uint64_t offset, std::span<uint8_t> bytes) const;
 
   void drop_from_page_cache();

@@ -9,7 +9,8 @@
 
 namespace dali_l3::loader {
 
-/** Counts blocks of an arena until their last owners free them, and refuses what would pass its limit. Threads may share it. */
+/** Counts blocks of an arena until their last owners free them, and refuses what would pass its limit. Threads may
+ * share it. */
 class Quota {
  public:
   /** More than there is of anything. */
@@ -24,7 +25,7 @@ class Quota {
   /** @name Bytes, in whole extents @{ */
   size_t used() const;
   size_t peak() const;  ///< largest used() so far
-  /** @} */
+                        /** @} */
 
  private:
   class State;

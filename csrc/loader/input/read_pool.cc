@@ -9,8 +9,8 @@ namespace dali_l3::loader {
 
 ReadPool::ReadPool(int threads) {
   if (threads < 1 || threads > kMaxThreads)
-    throw std::invalid_argument("The number of reading threads is " + std::to_string(threads) + ", but must be from 1 to " +
-                                std::to_string(kMaxThreads));
+    throw std::invalid_argument("The number of reading threads is " + std::to_string(threads) +
+                                ", but must be from 1 to " + std::to_string(kMaxThreads));
   threads_.reserve(size_t(threads));
   for (int i = 0; i < threads; i++) {
     threads_.emplace_back([this](const std::stop_token &stop) { work(stop); });

@@ -19,15 +19,18 @@ class ReadPool {
   /** More than any disk can make use of. */
   static constexpr int kMaxThreads = 1024;
 
-  /** @throws std::invalid_argument if `threads` is not from 1 to kMaxThreads, std::system_error if the system refuses to start that many */
+  /** @throws std::invalid_argument if `threads` is not from 1 to kMaxThreads, std::system_error if the system refuses
+   * to start that many */
   explicit ReadPool(int threads);
 
-  /** Waits for the jobs that are running. Those that have not started never will: their futures throw std::future_error. */
+  /** Waits for the jobs that are running. Those that have not started never will: their futures throw
+   * std::future_error. */
   ~ReadPool();
   ReadPool(const ReadPool &) = delete;
   ReadPool &operator=(const ReadPool &) = delete;
 
-  /** Queues a job. Its future gives what it returns, or throws what it throws. May be called from any thread, also from a job. */
+  /** Queues a job. Its future gives what it returns, or throws what it throws. May be called from any thread, also from
+   * a job. */
   template <typename Job>
   auto submit(Job job) {
     std::packaged_task<std::invoke_result_t<Job &>()> task(std::move(job));

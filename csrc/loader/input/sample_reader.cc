@@ -9,8 +9,9 @@
 namespace dali_l3::loader {
 namespace {
 
-// Bytes of memory that no sample uses any more and that stay resident for those to come. With less than some batches and the gaps between
-// files of different sizes, memory would be given back to the system and fetched anew for every batch.
+// Bytes of memory that no sample uses any more and that stay resident for those to come. With less than some batches
+// and the gaps between files of different sizes, memory would be given back to the system and fetched anew for every
+// batch.
 constexpr size_t kMaxIdle = size_t{256} << 20;
 
 std::span<const uint8_t> bytes_of(const FileBytes &file) { return {file.data.get(), file.size}; }
@@ -40,7 +41,8 @@ std::shared_ptr<const Sample> SampleReader::read(const std::string &root, const 
   refuse_lfs_pointer(path, image);
   const FileFormat format = sniff(image);
   if (entry.format != FileFormat::unknown && format != entry.format)
-    throw std::runtime_error(path + " is no longer " + (entry.format == FileFormat::l3 ? "an " : "a ") + format_name(entry.format) + " file");
+    throw std::runtime_error(path + " is no longer " + (entry.format == FileFormat::l3 ? "an " : "a ") +
+                             format_name(entry.format) + " file");
   check(path, format, image);
   for (const File &file : entry.companions) {
     const std::string companion_path = full_path(root, file.path);

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "input/arena.h"
-#include "dataset/catalogue.h"
 #include "checks/file_check.h"
+#include "dataset/catalogue.h"
+#include "input/arena.h"
 #include "input/file_reading.h"
 #include "input/quota.h"
 
@@ -44,14 +44,15 @@ class SampleReader {
   /**
    * Reads an entry's files: to the cache if they are to be kept and it has room, else to other memory.
    *
-   * @throws std::runtime_error, naming the file, if one cannot be read, is no longer of the format that the catalogue found, is a pointer
-   * of Git LFS, or does not pass the check
+   * @throws std::runtime_error, naming the file, if one cannot be read, is no longer of the format that the catalogue
+   * found, is a pointer of Git LFS, or does not pass the check
    */
   std::shared_ptr<const Sample> read(const std::string &root, const Entry &entry, bool keep);
 
   /** Memory for what is kept, within cache_bytes. */
   const Quota &cache() const { return cache_; }
-  /** Memory for all else: what is on its way to the pipeline, in use there, or kept without room in the cache when it was read. */
+  /** Memory for all else: what is on its way to the pipeline, in use there, or kept without room in the cache when it
+   * was read. */
   const Quota &staging() const { return staging_; }
   /** Memory of both, and what nobody uses of it. */
   const Arena &arena() const { return arena_; }

@@ -1,5 +1,5 @@
-// Rounding of shares. Segments come in three sizes, so a small network of flows settles what the partial ones and all whole batches
-// together get. The latter are then divided, first by format, then into hits and misses.
+// Rounding of shares. Segments come in three sizes, so a small network of flows settles what the partial ones and all
+// whole batches together get. The latter are then divided, first by format, then into hits and misses.
 
 #include "plans/apportion.h"
 
@@ -16,9 +16,9 @@ struct Arc {
   int64_t flow;  // multiples of 1/unit
 };
 
-// Rounds every flow to a whole number, its floor or its ceiling. What enters or leaves the network at a node must be whole and stays as it
-// is. A node that touches a flow with a fraction therefore touches another, so such flows form a cycle, and as much can be pushed round it
-// as makes one of them whole.
+// Rounds every flow to a whole number, its floor or its ceiling. What enters or leaves the network at a node must be
+// whole and stays as it is. A node that touches a flow with a fraction therefore touches another, so such flows form a
+// cycle, and as much can be pushed round it as makes one of them whole.
 void round_flows(std::vector<Arc> &arcs, int nodes, int64_t unit) {
   const auto fraction = [unit](const Arc &arc) { return arc.flow % unit; };
   for (size_t begin = 0; begin < arcs.size();) {
@@ -45,7 +45,8 @@ void round_flows(std::vector<Arc> &arcs, int nodes, int64_t unit) {
     path.erase(path.begin(), path.begin() + position[node]);
 
     int64_t pushed = unit;
-    for (const Step &step : path) pushed = std::min(pushed, step.forward ? unit - fraction(*step.arc) : fraction(*step.arc));
+    for (const Step &step : path)
+      pushed = std::min(pushed, step.forward ? unit - fraction(*step.arc) : fraction(*step.arc));
     for (const Step &step : path) step.arc->flow += step.forward ? pushed : -pushed;
   }
 }
@@ -56,7 +57,8 @@ struct Rows {
 };
 
 Rows round_rows(std::span<const HitMiss> totals, const Segments &segments) {
-  // Arcs lead from each row to the row's formats, from there to the formats' hits and misses. Nodes: rows, formats by row, hits and misses.
+  // Arcs lead from each row to the row's formats, from there to the formats' hits and misses. Nodes: rows, formats by
+  // row, hits and misses.
   const int formats = static_cast<int>(totals.size()), kinds = 3 + 3 * formats;
   const int64_t sizes[3] = {segments.first, segments.full_count * segments.full, segments.last};
   std::vector<Arc> arcs;
@@ -74,7 +76,8 @@ Rows round_rows(std::span<const HitMiss> totals, const Segments &segments) {
 
   Rows rows;
   std::vector<HitMiss> *const parts[3] = {&rows.first, &rows.full, &rows.last};
-  for (size_t i = 0; i < arcs.size(); i += 3) parts[i / 3 / formats]->push_back({arcs[i + 1].flow / size, arcs[i + 2].flow / size});
+  for (size_t i = 0; i < arcs.size(); i += 3)
+    parts[i / 3 / formats]->push_back({arcs[i + 1].flow / size, arcs[i + 2].flow / size});
   return rows;
 }
 
@@ -91,8 +94,8 @@ EvenSpread::EvenSpread(std::vector<int64_t> totals, int64_t steps)
 
 const std::vector<bool> &EvenSpread::next() {
   const int64_t left = steps_ - step_++;
-  // A kind with as many items left as there are steps must get one now. Of those there are never more than items in a step, since all that
-  // are left together fill the steps that are left. Others are served by how far they lag behind.
+  // A kind with as many items left as there are steps must get one now. Of those there are never more than items in a
+  // step, since all that are left together fill the steps that are left. Others are served by how far they lag behind.
   const auto precedes = [&](size_t a, size_t b) {
     const auto key = [&](size_t kind) {
       const int64_t items = totals_[kind] - given_[kind];
@@ -109,7 +112,8 @@ const std::vector<bool> &EvenSpread::next() {
   return chosen_;
 }
 
-Apportionment::Apportionment(std::span<const HitMiss> totals, const Segments &segments) : segments_(segments), extra_({}, 0) {
+Apportionment::Apportionment(std::span<const HitMiss> totals, const Segments &segments)
+    : segments_(segments), extra_({}, 0) {
   Rows rows = round_rows(totals, segments);
   first_ = std::move(rows.first);
   last_ = std::move(rows.last);
@@ -121,7 +125,8 @@ Apportionment::Apportionment(std::span<const HitMiss> totals, const Segments &se
     const int64_t floor = (hits + misses) / batches;
     const int64_t more_hits = hits % batches, more_misses = misses % batches;
     const int64_t both = std::max<int64_t>(0, more_hits + more_misses - batches);  // batches with one more of each
-    formats_.push_back({floors, floor, EvenSpread({more_hits - both, more_misses - both}, more_hits + more_misses - 2 * both)});
+    formats_.push_back(
+        {floors, floor, EvenSpread({more_hits - both, more_misses - both}, more_hits + more_misses - 2 * both)});
     extras.push_back((hits + misses) % batches);
   }
   extra_ = EvenSpread(std::move(extras), batches);

@@ -1,4 +1,5 @@
-// Constant proportions in whole numbers: how many samples of each format, hits and misses, every batch of an epoch holds.
+// Constant proportions in whole numbers: how many samples of each format, hits and misses, every batch of an epoch
+// holds.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@ struct HitMiss {
 };
 
 /**
- * Spreads items of several kinds evenly over a number of steps: every step gets equally many items, at most one of a kind, and each kind
- * stays near its exact rate all the time.
+ * Spreads items of several kinds evenly over a number of steps: every step gets equally many items, at most one of a
+ * kind, and each kind stays near its exact rate all the time.
  */
 class EvenSpread {
  public:
@@ -39,13 +40,15 @@ class EvenSpread {
 /**
  * The counts of every segment of an epoch.
  *
- * With n samples of a kind among an epoch's N, a segment of s samples has the exact share n s / N of them. For every format, its hits and
- * its misses, every segment gets the floor or the ceiling of that share; the counts of a segment add up to s and those of all segments to
- * n. What is rounded off is carried over, so that the sums over the segments so far stay near the exact ones too.
+ * With n samples of a kind among an epoch's N, a segment of s samples has the exact share n s / N of them. For every
+ * format, its hits and its misses, every segment gets the floor or the ceiling of that share; the counts of a segment
+ * add up to s and those of all segments to n. What is rounded off is carried over, so that the sums over the segments
+ * so far stay near the exact ones too.
  */
 class Apportionment {
  public:
-  /** @param totals of each format in the epoch, at least one; they add up to the samples of the segments, at most kMaxSamples */
+  /** @param totals of each format in the epoch, at least one; they add up to the samples of the segments, at most
+   * kMaxSamples */
   Apportionment(std::span<const HitMiss> totals, const Segments &segments);
 
   /** The counts of each format in the next segment; at most segments.count() calls. */

@@ -8,11 +8,14 @@
 
 namespace dali_l3::loader {
 
-// DALI's order rests on how std::shuffle and std::uniform_int_distribution are written in the library that DALI is built with.
+// DALI's order rests on how std::shuffle and std::uniform_int_distribution are written in the library that DALI is
+// built with.
 static_assert(_GLIBCXX_RELEASE >= 11, "DALI's order needs the random distributions of libstdc++ 11 or newer");
 
 FilePlan::FilePlan(const FilePlanOptions &options, int64_t catalogue_size)
-    : options_(options), size_(catalogue_size), stick_to_shard_(options.shards.stick_to_shard || options.shuffle_after_epoch) {
+    : options_(options),
+      size_(catalogue_size),
+      stick_to_shard_(options.shards.stick_to_shard || options.shuffle_after_epoch) {
   check_shards(options.shards, size_);
   if (options.random_shuffle && options.shuffle_after_epoch) {
     throw std::runtime_error("shuffle_after_epoch and random_shuffle exclude each other");
@@ -41,7 +44,9 @@ int FilePlan::shard_of(int64_t epoch) const {
   return stick_to_shard_ ? shards.shard_id : static_cast<int>((shards.shard_id + epoch) % shards.num_shards);
 }
 
-int64_t FilePlan::epoch_size(int64_t epoch) const { return shard_size(shard_of(epoch), options_.shards.num_shards, size_); }
+int64_t FilePlan::epoch_size(int64_t epoch) const {
+  return shard_size(shard_of(epoch), options_.shards.num_shards, size_);
+}
 
 void FilePlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {
   if (epoch < next_epoch_) restart();
@@ -51,7 +56,8 @@ void FilePlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {
 void FilePlan::plan_next(std::vector<PlannedSample> &samples) {
   if (options_.shuffle_after_epoch) {
     if (options_.checkpointing) std::iota(order_.begin(), order_.end(), 0);
-    std::mt19937_64 generator(static_cast<uint64_t>(options_.shuffle_after_epoch_seed) + (static_cast<uint64_t>(next_epoch_ + 1) << 32));
+    std::mt19937_64 generator(static_cast<uint64_t>(options_.shuffle_after_epoch_seed) +
+                              (static_cast<uint64_t>(next_epoch_ + 1) << 32));
     std::shuffle(order_.begin(), order_.end(), generator);
   }
   const int64_t size = epoch_size(next_epoch_);
@@ -59,7 +65,8 @@ void FilePlan::plan_next(std::vector<PlannedSample> &samples) {
   samples.assign(size, {});
   for (int64_t i = 0; i < size; i++) samples[i].entry = order_[start + i];
 
-  // The buffer holds the next initial_fill samples of the shard. DALI delivers one of them at random and the oldest takes its place.
+  // The buffer holds the next initial_fill samples of the shard. DALI delivers one of them at random and the oldest
+  // takes its place.
   if (options_.random_shuffle) {
     for (int64_t i = 0; i < size; i++) {
       const int buffered = static_cast<int>(std::min<int64_t>(options_.initial_fill, size - i));

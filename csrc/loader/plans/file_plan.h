@@ -14,9 +14,9 @@ inline constexpr int64_t kDaliSeed = 524287;
 
 struct FilePlanOptions {
   ShardOptions shards;
-  bool random_shuffle = false;  ///< excludes shuffle_after_epoch
-  int initial_fill = 1024;      ///< size of random_shuffle's buffer, samples; at least 1
-  int64_t seed = 0;             ///< of random_shuffle
+  bool random_shuffle = false;       ///< excludes shuffle_after_epoch
+  int initial_fill = 1024;           ///< size of random_shuffle's buffer, samples; at least 1
+  int64_t seed = 0;                  ///< of random_shuffle
   bool shuffle_after_epoch = false;  ///< implies stick_to_shard
   int64_t shuffle_after_epoch_seed = kDaliSeed;
   bool checkpointing = false;  ///< changes the order of shuffle_after_epoch from the second epoch on, as in DALI

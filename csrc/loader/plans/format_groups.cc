@@ -11,9 +11,12 @@
 namespace dali_l3::loader {
 namespace {
 
-// The share of one part when items 0, 1, 2 … are dealt round a circle of `parts` parts, of the items `begin` … `end` - 1: the floor or the
-// ceiling of (end - begin) / parts for every range of items. Part `parts` - 1 is dealt the first item.
-int64_t dealt(int64_t begin, int64_t end, int64_t part, int64_t parts) { return (end + part) / parts - (begin + part) / parts; }
+// The share of one part when items 0, 1, 2 … are dealt round a circle of `parts` parts, of the items `begin` … `end` -
+// 1: the floor or the ceiling of (end - begin) / parts for every range of items. Part `parts` - 1 is dealt the first
+// item.
+int64_t dealt(int64_t begin, int64_t end, int64_t part, int64_t parts) {
+  return (end + part) / parts - (begin + part) / parts;
+}
 
 }  // namespace
 
@@ -23,7 +26,8 @@ std::vector<FormatGroup> format_groups(std::span<const FileFormat> formats, cons
   std::map<FileFormat, std::vector<uint32_t>> by_format;
   for (int64_t i = 0; i < size; i++) by_format[formats[i]].push_back(static_cast<uint32_t>(i));
 
-  // Dealt in a circle, the last size % shards parts get one sample more. DALI's larger shards are others, so shards are renumbered.
+  // Dealt in a circle, the last size % shards parts get one sample more. DALI's larger shards are others, so shards are
+  // renumbered.
   const int64_t shards = options.num_shards, small_shards = shards - size % shards;
   std::vector<int64_t> parts;
   for (int64_t shard = 0, small = 0, large = small_shards; shard <= options.shard_id; shard++) {

@@ -17,12 +17,12 @@ struct FormatGroup {
 };
 
 /**
- * The entries of shard `shard_id`. Over all shards every entry occurs once, shards have the sizes of DALI's, and each holds the floor or
- * the ceiling of its share 1 / num_shards of every format.
+ * The entries of shard `shard_id`. Over all shards every entry occurs once, shards have the sizes of DALI's, and each
+ * holds the floor or the ceiling of its share 1 / num_shards of every format.
  *
  * @param formats of every entry of the catalogue
- * @param draw which entries of a format go to which shard is drawn at random, by the same draw for all shards, where each shard otherwise
- *   gets a stretch of the catalogue
+ * @param draw which entries of a format go to which shard is drawn at random, by the same draw for all shards, where
+ * each shard otherwise gets a stretch of the catalogue
  * @return by format, ascending; formats that the shard lacks are left out
  * @throws std::runtime_error where the options do not suit the catalogue
  */

@@ -23,8 +23,13 @@ void deal(Queue &queue, int64_t count, bool hit, std::vector<PlannedSample> &sam
 
 }  // namespace
 
-LiquidPlan::LiquidPlan(const LiquidPlanOptions &options, std::vector<FormatGroup> groups, std::span<const uint64_t> bytes)
-    : options_(options), groups_(std::move(groups)), bytes_(bytes.begin(), bytes.end()), held_(groups_.size()), kept_(bytes.size()) {
+LiquidPlan::LiquidPlan(const LiquidPlanOptions &options, std::vector<FormatGroup> groups,
+                       std::span<const uint64_t> bytes)
+    : options_(options),
+      groups_(std::move(groups)),
+      bytes_(bytes.begin(), bytes.end()),
+      held_(groups_.size()),
+      kept_(bytes.size()) {
   for (const FormatGroup &group : groups_) size_ += static_cast<int64_t>(group.entries.size());
   first_epochs_fit(find_ratio());  // for peak_bytes_
   restart(ratio_);
@@ -56,7 +61,8 @@ bool LiquidPlan::first_epochs_fit(int64_t ratio) {
 
 void LiquidPlan::restart(int64_t ratio) {
   ratio_ = ratio;
-  for (size_t i = 0; i < groups_.size(); i++) held_[i] = static_cast<int64_t>(groups_[i].entries.size()) * ratio / size_;
+  for (size_t i = 0; i < groups_.size(); i++)
+    held_[i] = static_cast<int64_t>(groups_[i].entries.size()) * ratio / size_;
   next_epoch_ = 0;
   kept_.assign(kept_.size(), false);
   held_bytes_ = 0;
@@ -125,8 +131,8 @@ int64_t LiquidPlan::growth(std::span<const PlannedSample> segment) const {
 
 // Keeps hits instead of misses that are larger, those first whose difference is largest, until the segment fits.
 //
-// As many samples of a format are kept as are hit, so there is a hit to be evicted for every miss to be kept. Keeping all hits adds nothing,
-// and always fits. (The first epoch has no hits, and fits as it is.)
+// As many samples of a format are kept as are hit, so there is a hit to be evicted for every miss to be kept. Keeping
+// all hits adds nothing, and always fits. (The first epoch has no hits, and fits as it is.)
 void LiquidPlan::keep_more_hits(std::span<PlannedSample> segment, std::span<const HitMiss> counts) const {
   struct Swap {
     PlannedSample *miss, *hit;
@@ -144,7 +150,8 @@ void LiquidPlan::keep_more_hits(std::span<PlannedSample> segment, std::span<cons
     begin += hits + misses;
     std::stable_sort(kept.rbegin(), kept.rend(), smaller);
     std::stable_sort(evicted.begin(), evicted.end(), smaller);
-    for (size_t i = 0; i < kept.size(); i++) swaps.push_back({kept[i], evicted[i], size_of(*kept[i]) - size_of(*evicted[i])});
+    for (size_t i = 0; i < kept.size(); i++)
+      swaps.push_back({kept[i], evicted[i], size_of(*kept[i]) - size_of(*evicted[i])});
   }
   std::stable_sort(swaps.begin(), swaps.end(), [](const Swap &a, const Swap &b) { return a.saved > b.saved; });
   int64_t excess = held_bytes_ + growth(segment) - static_cast<int64_t>(options_.cache_bytes);

@@ -1,4 +1,5 @@
-// Liquid's sampling: of every format, each batch takes a constant part from memory and leaves as many samples in memory for the next epoch.
+// Liquid's sampling: of every format, each batch takes a constant part from memory and leaves as many samples in memory
+// for the next epoch.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +22,14 @@ struct LiquidPlanOptions {
 /**
  * Each epoch hits the samples that the one before has kept, and misses the others.
  *
- * Of a format with n samples, every epoch but the first hits floor(h n), with one hit ratio h for all formats. Every batch holds the floor
- * or the ceiling of each format's share, of its hits and of its misses, and keeps as many samples of a format as it has hits of it (in the
- * first epoch: as it would have), chosen at random among all samples of the format in the batch. The samples of a batch are shuffled.
+ * Of a format with n samples, every epoch but the first hits floor(h n), with one hit ratio h for all formats. Every
+ * batch holds the floor or the ceiling of each format's share, of its hits and of its misses, and keeps as many samples
+ * of a format as it has hits of it (in the first epoch: as it would have), chosen at random among all samples of the
+ * format in the batch. The samples of a batch are shuffled.
  *
- * Held after a batch are the samples kept for the rest of its epoch and for the next one. The ratio h is the largest, found by bisection, with
- * which they stay within the limit for three epochs. Where a later epoch would pass the limit, the batch keeps more of its hits and fewer of
- * its misses, so the limit holds for ever.
+ * Held after a batch are the samples kept for the rest of its epoch and for the next one. The ratio h is the largest,
+ * found by bisection, with which they stay within the limit for three epochs. Where a later epoch would pass the limit,
+ * the batch keeps more of its hits and fewer of its misses, so the limit holds for ever.
  */
 class LiquidPlan final : public EpochPlan {
  public:

@@ -8,8 +8,8 @@
 
 namespace dali_l3::loader {
 
-MinioPlan::MinioPlan(const ShardOptions &options, std::vector<FormatGroup> groups, std::span<const uint64_t> bytes, uint64_t cache_bytes,
-                     uint64_t seed)
+MinioPlan::MinioPlan(const ShardOptions &options, std::vector<FormatGroup> groups, std::span<const uint64_t> bytes,
+                     uint64_t cache_bytes, uint64_t seed)
     : is_held_(bytes.size()), held_(groups.size()), mix_(options, groups, true, seed) {
   struct Candidate {
     uint32_t entry;

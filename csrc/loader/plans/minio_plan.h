@@ -9,7 +9,8 @@
 
 namespace dali_l3::loader {
 
-/** The order of a shuffled MixPlan. What is held is read in the first epoch and hit in all others, however many a batch has of it. */
+/** The order of a shuffled MixPlan. What is held is read in the first epoch and hit in all others, however many a batch
+ * has of it. */
 class MinioPlan final : public EpochPlan {
  public:
   /**
@@ -17,8 +18,8 @@ class MinioPlan final : public EpochPlan {
    * @param bytes of memory that each entry of the catalogue takes; together below 2^63
    * @param cache_bytes limit of what is held
    */
-  MinioPlan(const ShardOptions &options, std::vector<FormatGroup> groups, std::span<const uint64_t> bytes, uint64_t cache_bytes,
-            uint64_t seed);
+  MinioPlan(const ShardOptions &options, std::vector<FormatGroup> groups, std::span<const uint64_t> bytes,
+            uint64_t cache_bytes, uint64_t seed);
 
   int64_t epoch_size(int64_t epoch) const override { return mix_.epoch_size(epoch); }
   void plan(int64_t epoch, std::vector<PlannedSample> &samples) override;

@@ -39,7 +39,8 @@ void MixPlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {
     if (shuffled_) {
       shuffle(part, random);
     } else {
-      std::sort(part.begin(), part.end(), [](const PlannedSample &a, const PlannedSample &b) { return a.entry < b.entry; });
+      std::sort(part.begin(), part.end(),
+                [](const PlannedSample &a, const PlannedSample &b) { return a.entry < b.entry; });
     }
   }
 }

@@ -14,8 +14,8 @@ class MixPlan final : public EpochPlan {
  public:
   /**
    * @param groups the shard's, at least one
-   * @param shuffled in an order drawn anew for each epoch from the seed, the epoch and the shard; otherwise each format in catalogue order,
-   *   and so the samples of a batch
+   * @param shuffled in an order drawn anew for each epoch from the seed, the epoch and the shard; otherwise each format
+   * in catalogue order, and so the samples of a batch
    */
   MixPlan(const ShardOptions &options, std::vector<FormatGroup> groups, bool shuffled, uint64_t seed);
 

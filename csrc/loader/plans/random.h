@@ -1,4 +1,5 @@
-// The random numbers of the sampling plans: the same with every compiler and standard library, which those of <random> are not.
+// The random numbers of the sampling plans: the same with every compiler and standard library, which those of <random>
+// are not.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +41,8 @@ class Random {
 /** Moves `count` values, chosen at random, to the front in random order (Fisher and Yates). */
 template <typename T>
 void shuffle_front(std::span<T> values, size_t count, Random &random) {
-  for (size_t i = 0; i < count; i++) std::swap(values[i], values[i + random.below(static_cast<uint32_t>(values.size() - i))]);
+  for (size_t i = 0; i < count; i++)
+    std::swap(values[i], values[i + random.below(static_cast<uint32_t>(values.size() - i))]);
 }
 
 template <typename T>

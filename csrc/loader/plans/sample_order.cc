@@ -9,8 +9,8 @@
 namespace dali_l3::loader {
 namespace {
 
-// More than anybody reads, some 80 days at 10,000 samples/s; what lies beyond comes from a damaged checkpoint, and planning up to it would
-// take for ever.
+// More than anybody reads, some 80 days at 10,000 samples/s; what lies beyond comes from a damaged checkpoint, and
+// planning up to it would take for ever.
 constexpr int64_t kMostDelivered = int64_t{1} << 36;
 
 }  // namespace
@@ -43,7 +43,8 @@ void SampleOrder::next_batch(std::vector<PlannedSample> &batch) {
 }
 
 void SampleOrder::seek(int64_t batch) {
-  if (batch < 0 || batch > kMostDelivered / batch_size_) throw std::runtime_error("There is no batch " + std::to_string(batch));
+  if (batch < 0 || batch > kMostDelivered / batch_size_)
+    throw std::runtime_error("There is no batch " + std::to_string(batch));
   int64_t epoch = 0, position = batch * batch_size_;
   if (padded_batches_) {
     epoch = batch / padded_batches_;

@@ -11,8 +11,9 @@ namespace dali_l3::loader {
 
 /** One place in a batch. */
 struct PlannedSample {
-  uint32_t entry = 0;    ///< index into the catalogue's entries
-  bool hit = false;      ///< held in memory since the epoch before; the one that kept it may stand earlier in the same batch
+  uint32_t entry = 0;  ///< index into the catalogue's entries
+  bool hit =
+      false;  ///< held in memory since the epoch before; the one that kept it may stand earlier in the same batch
   bool keep = false;     ///< to be held in memory until the next epoch has delivered it
   bool padding = false;  ///< repeats the sample before it, which may be in the batch before; neither hit nor keep
   uint32_t epoch = 0;    ///< 0-based; that of the padded sample for padding
@@ -26,7 +27,8 @@ class EpochPlan {
   /** Samples of an epoch, at least 1, without padding. */
   virtual int64_t epoch_size(int64_t epoch) const = 0;
 
-  /** Replaces `samples` by those of an epoch, all but `epoch` set. Cheapest for the epoch after the one planned last. */
+  /** Replaces `samples` by those of an epoch, all but `epoch` set. Cheapest for the epoch after the one planned last.
+   */
   virtual void plan(int64_t epoch, std::vector<PlannedSample> &samples) = 0;
 
   /** The part of the samples that are hits from the second epoch on, from 0 (nothing fits) to 1 (everything does). */

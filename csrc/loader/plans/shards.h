@@ -11,7 +11,8 @@ namespace dali_l3::loader {
 /** Largest catalogue: products of two sample counts stay below 2^62. */
 inline constexpr int64_t kMaxSamples = INT32_MAX;
 
-/** The arguments of a DALI reader that say which samples of the catalogue form an epoch and how epochs become batches. */
+/** The arguments of a DALI reader that say which samples of the catalogue form an epoch and how epochs become batches.
+ */
 struct ShardOptions {
   int shard_id = 0, num_shards = 1;
   bool stick_to_shard = false;  ///< the same shard in every epoch; otherwise the next one, in a circle
@@ -24,11 +25,12 @@ inline void check_shards(const ShardOptions &options, int64_t size) {
   const auto require = [](bool condition, const std::string &message) {
     if (!condition) throw std::runtime_error(message);
   };
-  require(options.batch_size >= 1, "The batch size is " + std::to_string(options.batch_size) + ", but must be at least 1");
+  require(options.batch_size >= 1,
+          "The batch size is " + std::to_string(options.batch_size) + ", but must be at least 1");
   require(options.num_shards >= 1, "num_shards is " + std::to_string(options.num_shards) + ", but must be at least 1");
   require(options.shard_id >= 0 && options.shard_id < options.num_shards,
-          "shard_id is " + std::to_string(options.shard_id) + ", but must be at least 0 and below num_shards, which is " +
-              std::to_string(options.num_shards));
+          "shard_id is " + std::to_string(options.shard_id) +
+              ", but must be at least 0 and below num_shards, which is " + std::to_string(options.num_shards));
   require(size >= options.num_shards, "There are fewer samples (" + std::to_string(size) + ") than shards (" +
                                           std::to_string(options.num_shards) + ")");
   require(size <= kMaxSamples, "There are too many samples: " + std::to_string(size));
@@ -48,7 +50,8 @@ inline int64_t padded_epoch_batches(const ShardOptions &options, int64_t size) {
   return (largest_shard(options.num_shards, size) + options.batch_size - 1) / options.batch_size;
 }
 
-/** ReaderMeta's epoch_size_padded: samples of an epoch over all shards, those that DALI adds to make shards equal included. */
+/** ReaderMeta's epoch_size_padded: samples of an epoch over all shards, those that DALI adds to make shards equal
+ * included. */
 inline int64_t padded_epoch_size(const ShardOptions &options, int64_t size) {
   return options.pad_last_batch ? largest_shard(options.num_shards, size) * options.num_shards : size;
 }
@@ -57,7 +60,7 @@ inline int64_t padded_epoch_size(const ShardOptions &options, int64_t size) {
 struct Segments {
   int64_t first = 0;  ///< samples of the part that completes the batch in which the epoch before ended; 0: none
   int64_t full_count = 0, full = 0;  ///< whole batches and their size
-  int64_t last = 0;  ///< samples of the part that begins a batch without filling it; 0: none
+  int64_t last = 0;                  ///< samples of the part that begins a batch without filling it; 0: none
 
   int64_t count() const { return (first > 0) + full_count + (last > 0); }
 };

@@ -30,7 +30,9 @@ int64_t size_of(const std::vector<HitMiss> &totals) {
 }
 
 // The floor or the ceiling of total * part / size.
-bool is_share(int64_t count, int64_t total, int64_t part, int64_t size) { return std::abs(count * size - total * part) < size; }
+bool is_share(int64_t count, int64_t total, int64_t part, int64_t size) {
+  return std::abs(count * size - total * part) < size;
+}
 
 // Returns the largest distance, in samples, of what a kind has got up to a segment from its exact share.
 double check_epoch(const std::vector<HitMiss> &totals, const Segments &segments) {
@@ -40,7 +42,8 @@ double check_epoch(const std::vector<HitMiss> &totals, const Segments &segments)
   std::vector<HitMiss> sums(totals.size());
   int64_t done = 0;
   for (int64_t segment = 0; segment < segments.count(); segment++) {
-    const bool is_first = segments.first > 0 && segment == 0, is_last = segments.last > 0 && segment == segments.count() - 1;
+    const bool is_first = segments.first > 0 && segment == 0,
+               is_last = segments.last > 0 && segment == segments.count() - 1;
     const int64_t part = is_first ? segments.first : is_last ? segments.last : segments.full;
     const std::vector<HitMiss> &counts = apportionment.next();
     CHECK_EQUAL(counts.size(), totals.size());
@@ -55,8 +58,9 @@ double check_epoch(const std::vector<HitMiss> &totals, const Segments &segments)
       sums[i].hits += hits;
       sums[i].misses += misses;
       const double share = static_cast<double>(done) / static_cast<double>(size);
-      drift = std::max({drift, std::abs(static_cast<double>(sums[i].hits) - static_cast<double>(totals[i].hits) * share),
-                        std::abs(static_cast<double>(sums[i].misses) - static_cast<double>(totals[i].misses) * share)});
+      drift =
+          std::max({drift, std::abs(static_cast<double>(sums[i].hits) - static_cast<double>(totals[i].hits) * share),
+                    std::abs(static_cast<double>(sums[i].misses) - static_cast<double>(totals[i].misses) * share)});
     }
   }
   for (size_t i = 0; i < totals.size(); i++) {
@@ -71,7 +75,8 @@ TEST(every_count_is_the_floor_or_the_ceiling_of_its_share) {
   for (int i = 0; i < 20000; i++) {
     const testing::Context context("case %d", i);
     const std::vector<HitMiss> totals = random_totals(random, 1 + static_cast<int>(random.below(6)), i % 2 ? 30 : 300);
-    const ShardOptions options{.pad_last_batch = random.below(4) == 0, .batch_size = static_cast<int>(1 + random.below(40))};
+    const ShardOptions options{.pad_last_batch = random.below(4) == 0,
+                               .batch_size = static_cast<int>(1 + random.below(40))};
     CHECK(check_epoch(totals, segments_of(options, size_of(totals), random.below(50))) < 2.5);
   }
 }

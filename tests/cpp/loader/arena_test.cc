@@ -55,7 +55,8 @@ size_t system_resident(const std::string &kind = "Rss:") {
 
 TEST(blocks_are_whole_extents) {
   Arena arena(10 * kMiB);
-  for (const auto &[size, taken] : {std::pair<size_t, size_t>{0, 4096}, {1, 4096}, {4096, 4096}, {4097, 8192}, {3 * kMiB, 3 * kMiB}}) {
+  for (const auto &[size, taken] :
+       {std::pair<size_t, size_t>{0, 4096}, {1, 4096}, {4096, 4096}, {4097, 8192}, {3 * kMiB, 3 * kMiB}}) {
     const testing::Context context("%zu bytes", size);
     const Block block = filled_block(arena, size);
     CHECK_EQUAL(reinterpret_cast<uintptr_t>(block.get()) % kExtent, 0u);

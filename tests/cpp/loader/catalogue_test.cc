@@ -20,8 +20,9 @@ namespace {
 
 const std::string kPng = "\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\1\0\0\0\1\x08\0\0\0\0\x3a\x7e\x9b\x55"s;
 // Encoded by the package: an image of one black pixel.
-const std::string kL3 = "\x89L3I\r\n\x1a\n\1\0\x30\0\1\0\0\0\1\0\0\0\1\x08\0\1\6\6\0\0\0\0\0\0\4\0\0\0y\x83\n\xf7\0\0\0\0Y\xb6j~"s +
-                        std::string(4, '\0') + "\4"s + std::string(23, '\0');
+const std::string kL3 =
+    "\x89L3I\r\n\x1a\n\1\0\x30\0\1\0\0\0\1\0\0\0\1\x08\0\1\6\6\0\0\0\0\0\0\4\0\0\0y\x83\n\xf7\0\0\0\0Y\xb6j~"s +
+    std::string(4, '\0') + "\4"s + std::string(23, '\0');
 const std::string kJpeg = "\xff\xd8\xff\xe0\0\4ab\xff\xff\xc0\0\3c\xff\xda\0\3dpixels"s;
 
 class Dataset {
@@ -43,7 +44,8 @@ class Dataset {
   // "path label" of each entry.
   std::string listed() const {
     std::string text;
-    for (const Entry &entry : list_dataset(options).entries) text += entry.file.path + " " + std::to_string(entry.label) + "; ";
+    for (const Entry &entry : list_dataset(options).entries)
+      text += entry.file.path + " " + std::to_string(entry.label) + "; ";
     return text;
   }
   // The message of the error that listing ends with.
@@ -91,13 +93,19 @@ TEST(formats_are_told_by_signature) {
   };
   for (const auto &[head, format] : heads) {
     const testing::Context context("head of %zu bytes: %s", head.size(), head.c_str());
-    CHECK_EQUAL(format_name(sniff({reinterpret_cast<const uint8_t *>(head.data()), head.size()})), std::string(format_name(format)));
+    CHECK_EQUAL(format_name(sniff({reinterpret_cast<const uint8_t *>(head.data()), head.size()})),
+                std::string(format_name(format)));
   }
 }
 
 TEST(class_folders_and_files_are_sorted_by_their_bytes) {
   Dataset dataset;
-  dataset.write("b/2.png").write("b/10.png").write("a/x.PNG").write("a/notes.txt").write("Z/1.png").write("a/nested/y.png");
+  dataset.write("b/2.png")
+      .write("b/10.png")
+      .write("a/x.PNG")
+      .write("a/notes.txt")
+      .write("Z/1.png")
+      .write("a/nested/y.png");
   dataset.write("top.png");
   CHECK_EQUAL(dataset.listed(), "Z/1.png 0; a/x.PNG 1; b/10.png 2; b/2.png 2; ");
   dataset.options.case_sensitive_filter = true;
@@ -108,7 +116,12 @@ TEST(class_folders_and_files_are_sorted_by_their_bytes) {
 
 TEST(what_users_may_not_expect_is_reported_and_refused_when_strict) {
   Dataset dataset;
-  dataset.write(".hidden/1.png").write("a/1.png").write("b/notes.txt").write("c/1.png").link("c/2.png", "nowhere").link("c/3.png", "../a");
+  dataset.write(".hidden/1.png")
+      .write("a/1.png")
+      .write("b/notes.txt")
+      .write("c/1.png")
+      .link("c/2.png", "nowhere")
+      .link("c/3.png", "../a");
   CHECK_EQUAL(dataset.listed(), ".hidden/1.png 0; a/1.png 1; c/1.png 3; c/2.png 3; ");
   const auto problems = list_dataset(dataset.options).problems;
   CHECK_EQUAL(problems.size(), size_t{4});
@@ -141,7 +154,8 @@ TEST(file_lists_name_all_bad_lines) {
   CHECK_EQUAL(list_dataset(dataset.options).root + "/", dataset.path(""));
   dataset.write("list.txt", "a.png 3\nb.png\n5\nc.png -1\nd.png 99999999999\ne.png 1\nf12\ng 3.5\n");
   const std::string error = dataset.error();
-  for (const char *line : {"line 2: b.png", "line 3: 5", "line 4: c.png -1", "line 5: d.png 99999999999", "line 7: f12", "line 8: g 3.5"})
+  for (const char *line :
+       {"line 2: b.png", "line 3: 5", "line 4: c.png -1", "line 5: d.png 99999999999", "line 7: f12", "line 8: g 3.5"})
     CHECK(contains(error, line));
   CHECK(contains(error, "6 lines"));
   CHECK(!contains(error, "line 1:") && !contains(error, "line 6:"));
@@ -189,7 +203,11 @@ TEST(uris_are_refused) {
 
 TEST(bad_files_are_named_or_left_out) {
   Dataset dataset;
-  dataset.write("a/1.png").write("a/2.png", "").write("a/3.png", "text").write("a/4.png", kJpeg).link("a/5.png", "nowhere");
+  dataset.write("a/1.png")
+      .write("a/2.png", "")
+      .write("a/3.png", "text")
+      .write("a/4.png", kJpeg)
+      .link("a/5.png", "nowhere");
   dataset.options.files = {"a/1.png", "a/2.png", "a/3.png", "a/4.png", "a/5.png", "a"};
   CHECK_EQUAL(list_dataset(dataset.options).entries.size(), size_t{6});  // nobody looks
   dataset.options.sniff = true;
@@ -225,7 +243,8 @@ TEST(nothing_but_bad_files_is_an_error) {
   dataset.write("a/1.png", "").write("a/2.png", "text");
   dataset.options.sniff = true;
   dataset.options.on_error = OnError::skip;
-  CHECK(contains(dataset.error(), "No files found in " + *dataset.options.file_root + " that can be used: 2 of 2 samples"));
+  CHECK(contains(dataset.error(),
+                 "No files found in " + *dataset.options.file_root + " that can be used: 2 of 2 samples"));
 }
 
 TEST(a_pipe_is_not_waited_for) {
@@ -283,18 +302,23 @@ TEST(headers_that_make_no_sense_are_bad) {
 
 TEST(headers_of_companions_that_are_images_are_checked) {
   Dataset dataset;
-  dataset.write("images/a/1.png").write("masks/a/1.png").write("images/a/2.png").write("masks/a/2.png", kPng.substr(0, 20));
+  dataset.write("images/a/1.png")
+      .write("masks/a/1.png")
+      .write("images/a/2.png")
+      .write("masks/a/2.png", kPng.substr(0, 20));
   dataset.write("images/a/3.png").write("masks/a/3.png", "no image");
   dataset.options.file_root = dataset.path("images");
   dataset.options.companions = {"../masks/{dir}/{name}"};
   CHECK_EQUAL(list_dataset(dataset.options).entries.size(), size_t{3});
   dataset.options.check_headers = true;
-  CHECK(contains(dataset.error(), "1 of 3 samples has bad files:\n  " + dataset.path("images/../masks/a/2.png: the file ends within")));
+  CHECK(contains(dataset.error(),
+                 "1 of 3 samples has bad files:\n  " + dataset.path("images/../masks/a/2.png: the file ends within")));
 }
 
 TEST(pointers_of_git_lfs_are_named) {
   Dataset dataset;
-  dataset.write("a/1.png").write("a/2.png", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
+  dataset.write("a/1.png").write("a/2.png",
+                                 "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
   dataset.options.sniff = true;
   const std::string line = dataset.path("a/2.png") + " is a Git LFS pointer, not an image: run 'git lfs pull'";
   CHECK(contains(dataset.error(), "1 of 2 samples has bad files:\n  " + line));

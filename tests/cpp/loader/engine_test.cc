@@ -9,8 +9,8 @@
 #include <set>
 #include <stdexcept>
 
-#include "plans/format_groups.h"
 #include "image_files.h"
+#include "plans/format_groups.h"
 #include "plans/liquid_plan.h"
 #include "plans/mix_plan.h"
 #include "temporary_folder.h"
@@ -62,13 +62,15 @@ struct Reading {
   Reading(const Dataset &dataset, int batch_size, uint64_t cache_samples, EngineOptions options = {}) {
     options.reading.cache_bytes = cache_samples * kMemory;
     auto first_order = order(dataset, batch_size, cache_samples, 5);
-    engine = std::make_unique<Engine>(dataset.catalogue(), std::move(first_order), options, [this](const std::string &warning) {
-      std::lock_guard lock(mutex);
-      warnings.push_back(warning);
-    });
+    engine = std::make_unique<Engine>(dataset.catalogue(), std::move(first_order), options,
+                                      [this](const std::string &warning) {
+                                        std::lock_guard lock(mutex);
+                                        warnings.push_back(warning);
+                                      });
   }
 
-  static std::unique_ptr<SampleOrder> order(const Dataset &dataset, int batch_size, uint64_t cache_samples, uint64_t seed) {
+  static std::unique_ptr<SampleOrder> order(const Dataset &dataset, int batch_size, uint64_t cache_samples,
+                                            uint64_t seed) {
     const ShardOptions shards{.stick_to_shard = true, .batch_size = batch_size};
     std::vector<FileFormat> formats;
     for (const Entry &entry : dataset.catalogue().entries) formats.push_back(entry.format);
@@ -197,7 +199,8 @@ TEST(memory_is_bounded_while_the_consumer_holds_batches) {
     if (in_use.size() > 3) in_use.pop_front();
     const Statistics statistics = reading.engine->statistics();
     CHECK(statistics.cache_bytes_used <= int64_t(20 * kMemory));
-    // Three batches in use and two read ahead hold at most what they deliver, in other memory or in the place of what is kept.
+    // Three batches in use and two read ahead hold at most what they deliver, in other memory or in the place of what
+    // is kept.
     CHECK(statistics.other_bytes_used <= int64_t(6 * 5 * kMemory));
   }
 }
@@ -234,8 +237,8 @@ TEST(an_error_is_repeated_and_skips_nothing) {
 TEST(skip_puts_a_sample_of_the_format_in_the_place_of_a_bad_one) {
   const Dataset dataset(12);
   fs::remove(dataset.path(7));
-  dataset.write(8, "");                      // empty
-  dataset.write(9, Dataset::content(1));     // no BMP any more
+  dataset.write(8, "");                   // empty
+  dataset.write(9, Dataset::content(1));  // no BMP any more
   Reading reading(dataset, 4, 6, {.on_error = OnError::skip});
   for (int epoch = 0; epoch < 2; epoch++) {
     std::map<int, int> times;
@@ -289,7 +292,7 @@ TEST(a_substitute_that_is_no_image_is_refused_at_once) {
   }
 }
 
-// ---- Checks ----
+// ---- Checks ---------------------------------------------------------------------------------------------------------
 
 // Damages a byte among the pixels, which no decoder's header check would find.
 void damage(const Dataset &dataset, int i) {
@@ -308,7 +311,8 @@ TEST(damage_within_a_file_is_found_by_the_check_of_the_content_alone) {
     CHECK_EQUAL(reading.labels(2).size(), size_t{24});
   }
   Reading reading(dataset, 12, 0, {.reading = kChecksContent});
-  CHECK_EQUAL(error_of([&] { reading.labels(1); }), dataset.path(7) + ": the checksum of the PNG chunk IDAT at byte 33 does not match");
+  CHECK_EQUAL(error_of([&] { reading.labels(1); }),
+              dataset.path(7) + ": the checksum of the PNG chunk IDAT at byte 33 does not match");
 }
 
 TEST(skip_replaces_damaged_files_by_undamaged_ones) {
@@ -387,7 +391,8 @@ TEST(companions_that_are_images_are_checked_too) {
 
 TEST(pointers_of_git_lfs_are_never_delivered) {
   const Dataset dataset(3);
-  for (int i = 0; i < 3; i++) dataset.write(i, "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
+  for (int i = 0; i < 3; i++)
+    dataset.write(i, "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
   Catalogue catalogue = dataset.catalogue();
   for (const bool formats_are_known : {true, false}) {
     for (Entry &entry : catalogue.entries) entry.format = formats_are_known ? entry.format : FileFormat::unknown;
@@ -401,7 +406,8 @@ TEST(a_file_of_another_format_is_named) {
   const Dataset dataset(3);
   dataset.write(1, Dataset::content(0));
   SampleReader reader({}, [](const std::string &) {});
-  const std::string message = error_of([&] { reader.read(dataset.catalogue().root, dataset.catalogue().entries[1], false); });
+  const std::string message =
+      error_of([&] { reader.read(dataset.catalogue().root, dataset.catalogue().entries[1], false); });
   CHECK_EQUAL(message, dataset.path(1) + " is no longer a PNG file");
 }
 

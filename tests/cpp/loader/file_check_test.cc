@@ -1,4 +1,5 @@
-// Checking of files: what damage is found in each format, and that nothing is read outside of them. Files are made here, byte by byte.
+// Checking of files: what damage is found in each format, and that nothing is read outside of them. Files are made
+// here, byte by byte.
 #include "checks/file_check.h"
 
 #include <algorithm>
@@ -21,8 +22,8 @@ namespace {
 
 bool contains(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
 
-const std::string kPng = png(chunk("gAMA", "abcd") + chunk("tEXt", "Title\0a picture"s) + chunk("IDAT", std::string(200, 'x')) +
-                             chunk("IDAT", "the rest"));
+const std::string kPng = png(chunk("gAMA", "abcd") + chunk("tEXt", "Title\0a picture"s) +
+                             chunk("IDAT", std::string(200, 'x')) + chunk("IDAT", "the rest"));
 
 std::string l3() {
   std::string pixels(70 * 66 * 3, '\0');
@@ -48,20 +49,25 @@ std::string l3() {
 }
 
 const std::string kThumbnail = "\xff\xe1\0\x10thumbnail\xff\xd8\xff\xd9!"s;  // a segment that holds an image of its own
-const std::string kJpeg = "\xff\xd8"s + kThumbnail + "\xff\xc0\0\3c\xff\xda\0\3d"s + "pixels\xff\0more\xff\xd0pixels\xff\xd9"s;
+const std::string kJpeg =
+    "\xff\xd8"s + kThumbnail + "\xff\xc0\0\3c\xff\xda\0\3d"s + "pixels\xff\0more\xff\xd0pixels\xff\xd9"s;
 
 std::string webp(const std::string &data) { return "RIFF" + little(4 + data.size(), 4) + "WEBP" + data; }
 
 // A TIFF with three strips or tiles of ten bytes each, before the directory or after it.
 std::string tiff(bool is_big_endian, bool is_big_tiff, bool pixels_first, bool tiles = false) {
-  const auto integer = [&](uint64_t value, int bytes) { return is_big_endian ? big(value, bytes) : little(value, bytes); };
+  const auto integer = [&](uint64_t value, int bytes) {
+    return is_big_endian ? big(value, bytes) : little(value, bytes);
+  };
   const int field = is_big_tiff ? 8 : 4;
   const auto entry = [&](uint64_t tag, uint64_t type, const std::string &value) {
-    return integer(tag, 2) + integer(type, 2) + integer(3, field) + value + std::string(size_t(field) - value.size(), '\0');
+    return integer(tag, 2) + integer(type, 2) + integer(3, field) + value +
+           std::string(size_t(field) - value.size(), '\0');
   };
   const uint64_t begin = is_big_tiff ? 16 : 8, directory_size = is_big_tiff ? 8 + 2 * 20 + 8 : 2 + 2 * 12 + 4;
   const uint64_t arrays_size = is_big_tiff ? 12 : 12 + 6;  // three sizes of two bytes fit into a field of eight
-  const uint64_t directory = pixels_first ? begin + 30 : begin, pixels = pixels_first ? begin : begin + directory_size + arrays_size;
+  const uint64_t directory = pixels_first ? begin + 30 : begin,
+                 pixels = pixels_first ? begin : begin + directory_size + arrays_size;
   const uint64_t arrays = directory + directory_size;
   std::string offsets, sizes;
   for (uint64_t i = 0; i < 3; i++) offsets += integer(pixels + 10 * i, 4);
@@ -76,9 +82,11 @@ std::string tiff(bool is_big_endian, bool is_big_tiff, bool pixels_first, bool t
   return head + integer(directory, field) + (pixels_first ? strips + text : text + strips);
 }
 
-// ---- Verdicts ----
+// ---- Verdicts -------------------------------------------------------------------------------------------------------
 
-std::span<const uint8_t> span_of(const std::string &bytes) { return {reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}; }
+std::span<const uint8_t> span_of(const std::string &bytes) {
+  return {reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()};
+}
 
 // What is wrong with a file, without its name; a copy of exactly its size lets a sanitizer see what lies beyond.
 std::string problem_of(const std::string &file, Check check) {
@@ -174,7 +182,8 @@ TEST(what_is_wrong_is_said) {
       {kPngSignature + "\0\0\0\x0dIHDR12345678901234567"s, "the PNG header's checksum does not match"},
       {kPngSignature + png_header(8, 2, "\0\0\0"s, 0, 3), "the PNG header does not give the image's size"},
       {kPngSignature + png_header(8, 2, "\0\0\0"s, 5, 0x80000000), "the PNG header does not give the image's size"},
-      {kPngSignature + png_header(8, 2, "\0\0\2"s), "the PNG header has an unknown way of compression, filtering or interlacing"},
+      {kPngSignature + png_header(8, 2, "\0\0\2"s),
+       "the PNG header has an unknown way of compression, filtering or interlacing"},
       {kJpeg.substr(0, kJpeg.size() - 2), "the JPEG file is cut off: the mark of its end is missing"},
       {kJpeg.substr(0, 2) + kThumbnail + "\xff\xd9  ", "the JPEG file ends before its pixels"},
       {bmp(40, 0, 3, 24), "the BMP header does not give the image's size"},
@@ -260,7 +269,8 @@ TEST(random_changes_are_survived) {
 
 TEST(pointers_of_git_lfs_are_named) {
   const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
-  CHECK_EQUAL(error_of([&] { refuse_lfs_pointer("a/1.png", span_of(pointer)); }), "a/1.png is a Git LFS pointer, not an image: run 'git lfs pull'");
+  CHECK_EQUAL(error_of([&] { refuse_lfs_pointer("a/1.png", span_of(pointer)); }),
+              "a/1.png is a Git LFS pointer, not an image: run 'git lfs pull'");
   refuse_lfs_pointer("a/1.png", span_of(kPng));
   refuse_lfs_pointer("a/1.png", span_of(pointer.substr(0, 41)));
 }

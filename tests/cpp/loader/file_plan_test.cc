@@ -1,4 +1,5 @@
-// The order of DALI's file reader. What is expected was delivered by fn.readers.file of DALI 2.4.0 for files whose labels number them.
+// The order of DALI's file reader. What is expected was delivered by fn.readers.file of DALI 2.4.0 for files whose
+// labels number them.
 #include "plans/file_plan.h"
 
 #include <stdexcept>
@@ -24,7 +25,8 @@ FilePlanOptions random_shuffle(const ShardOptions &shards, int initial_fill, int
 }
 
 FilePlanOptions shuffle_after_epoch(const ShardOptions &shards, int64_t seed, bool checkpointing) {
-  return {.shards = shards, .shuffle_after_epoch = true, .shuffle_after_epoch_seed = seed, .checkpointing = checkpointing};
+  return {
+      .shards = shards, .shuffle_after_epoch = true, .shuffle_after_epoch_seed = seed, .checkpointing = checkpointing};
 }
 
 ShardOptions shards(int shard_id, int num_shards, bool stick_to_shard, bool pad_last_batch, int batch_size) {
@@ -39,7 +41,8 @@ const Expectation kExpectations[] = {
     {"padding, next shards", 7, plain(shards(0, 3, false, true, 2)), {0, 1, 1, 1, 2, 3, 3, 3, 4, 5, 6, 6, 0, 1, 1, 1}},
     {"padding, the same shard", 7, plain(shards(0, 3, true, true, 3)), {0, 1, 1, 0, 1, 1, 0, 1, 1}},
     {"a batch of padding", 7, plain(shards(0, 3, true, true, 2)), {0, 1, 1, 1, 0, 1, 1, 1}},
-    {"random", 10, random_shuffle(shards(1, 2, false, false, 5), 3, 42), {4, 2, 8, 0, 3, 5, 9, 1, 7, 6, 4, 2, 0, 3, 8, 5, 1, 7, 9, 6}},
+    {"random", 10, random_shuffle(shards(1, 2, false, false, 5), 3, 42), {4, 2, 8, 0, 3, 5, 9, 1, 7, 6,
+                                                                          4, 2, 0, 3, 8, 5, 1, 7, 9, 6}},
     {"random, buffer above the shard",
      10,
      random_shuffle(shards(1, 2, true, true, 4), 1024, 42),
@@ -63,7 +66,8 @@ const Expectation kExpectations[] = {
 };
 
 SampleOrder order_of(const Expectation &expectation) {
-  return {expectation.options.shards, expectation.size, std::make_unique<FilePlan>(expectation.options, expectation.size)};
+  return {expectation.options.shards, expectation.size,
+          std::make_unique<FilePlan>(expectation.options, expectation.size)};
 }
 
 std::string refusal(const FilePlanOptions &options, int64_t size) {
@@ -86,7 +90,8 @@ TEST(delivers_what_dali_delivers) {
 
 TEST(seeks_forwards_and_backwards) {
   for (const Expectation &expectation : kExpectations) {
-    const int batch_size = expectation.options.shards.batch_size, batches = static_cast<int>(expectation.entries.size()) / batch_size;
+    const int batch_size = expectation.options.shards.batch_size,
+              batches = static_cast<int>(expectation.entries.size()) / batch_size;
     SampleOrder order = order_of(expectation);
     for (const int batch : {batches - 1, 0, 1, batches / 2}) {
       const testing::Context context("%s, batch %d", expectation.name, batch);
@@ -99,8 +104,10 @@ TEST(seeks_forwards_and_backwards) {
 
 TEST(refuses_options_that_do_not_suit) {
   CHECK_EQUAL(refusal(plain(shards(0, 3, false, false, 2)), 2), "There are fewer samples (2) than shards (3)");
-  CHECK_EQUAL(refusal(plain(shards(3, 3, false, false, 2)), 9), "shard_id is 3, but must be at least 0 and below num_shards, which is 3");
-  CHECK_EQUAL(refusal(plain(shards(-1, 3, false, false, 2)), 9), "shard_id is -1, but must be at least 0 and below num_shards, which is 3");
+  CHECK_EQUAL(refusal(plain(shards(3, 3, false, false, 2)), 9),
+              "shard_id is 3, but must be at least 0 and below num_shards, which is 3");
+  CHECK_EQUAL(refusal(plain(shards(-1, 3, false, false, 2)), 9),
+              "shard_id is -1, but must be at least 0 and below num_shards, which is 3");
   CHECK_EQUAL(refusal(plain(shards(0, 0, false, false, 2)), 9), "num_shards is 0, but must be at least 1");
   CHECK_EQUAL(refusal(plain(shards(0, 1, false, false, 0)), 9), "The batch size is 0, but must be at least 1");
   CHECK_EQUAL(refusal(plain(shards(0, 1, false, false, 1)), kMaxSamples + 1), "There are too many samples: 2147483648");

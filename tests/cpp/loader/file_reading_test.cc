@@ -33,7 +33,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What the system is made to do, and what it was asked for. The test program's own open, pread and posix_fadvise, below, see to that.
+// What the system is made to do, and what it was asked for. The test program's own open, pread and posix_fadvise,
+// below, see to that.
 struct System {
   int direct_open_error = 0;  // errno of opening for direct reads
   int direct_read_error = 0;
@@ -114,14 +115,16 @@ class Folder {
 
   // Whether its file system does so: not all have to.
   bool takes_direct_reads() const {
-    const int descriptor = int(syscall(SYS_openat, AT_FDCWD, folder_.path().c_str(), O_TMPFILE | O_RDWR | O_DIRECT, 0600));
+    const int descriptor =
+        int(syscall(SYS_openat, AT_FDCWD, folder_.path().c_str(), O_TMPFILE | O_RDWR | O_DIRECT, 0600));
     if (descriptor < 0) return false;
     close(descriptor);
     return true;
   }
 
   std::string add(const std::string &name, const Bytes &bytes) const {
-    std::ofstream(path(name), std::ios::binary).write(reinterpret_cast<const char *>(bytes.data()), std::streamsize(bytes.size()));
+    std::ofstream(path(name), std::ios::binary)
+        .write(reinterpret_cast<const char *>(bytes.data()), std::streamsize(bytes.size()));
     return path(name);
   }
 
@@ -194,7 +197,8 @@ TEST(memory_is_asked_for_once_and_not_exceeded) {
       });
       CHECK_EQUAL(calls, 1);
       CHECK(read.data == memory);
-      CHECK_EQUAL(std::count(memory.get() + extents(size), memory.get() + extents(size) + kExtent, 0xA5), std::ptrdiff_t(kExtent));
+      CHECK_EQUAL(std::count(memory.get() + extents(size), memory.get() + extents(size) + kExtent, 0xA5),
+                  std::ptrdiff_t(kExtent));
     }
   }
 }
@@ -219,8 +223,10 @@ TEST(file_systems_that_refuse_direct_reads) {
   const Folder folder;
   const Bytes bytes = random_bytes(10'000);
   const std::string first = folder.add("first", bytes), second = folder.add("second", bytes);
-  for (const auto &[at_open, error] : {std::pair{true, EINVAL}, {true, EOPNOTSUPP}, {false, EINVAL}, {false, EOPNOTSUPP}}) {
-    const testing::Context context("refused %s, error %d", at_open ? "when a file is opened" : "when it is read", error);
+  for (const auto &[at_open, error] :
+       {std::pair{true, EINVAL}, {true, EOPNOTSUPP}, {false, EINVAL}, {false, EOPNOTSUPP}}) {
+    const testing::Context context("refused %s, error %d", at_open ? "when a file is opened" : "when it is read",
+                                   error);
     Simulation system;
     (at_open ? system.direct_open_error : system.direct_read_error) = error;
     Reader reader(ReadMode::direct);
@@ -243,12 +249,15 @@ TEST(short_and_interrupted_reads) {
       system.longest_read = longest_read;
       system.interruptions = 2;
       size_t memory_needed = 0;
-      system.before_read = [&](off_t offset, size_t size) { memory_needed = std::max(memory_needed, size_t(offset) + size); };
+      system.before_read = [&](off_t offset, size_t size) {
+        memory_needed = std::max(memory_needed, size_t(offset) + size);
+      };
       Reader reader(mode);
       CHECK(equal(reader.read(path), bytes));
       CHECK(system.direct_reads + system.buffered_reads >= 3);
       CHECK(memory_needed <= extents(bytes.size()));
-      CHECK(reader.warnings.empty() || !folder.takes_direct_reads());  // as after a direct read that does not begin at an extent
+      CHECK(reader.warnings.empty() ||
+            !folder.takes_direct_reads());  // as after a direct read that does not begin at an extent
     }
   }
 }
@@ -312,7 +321,8 @@ TEST(files_too_large_take_no_memory) {
 TEST(files_that_change_their_size) {
   const Folder folder;
   for (ReadMode mode : kModes) {
-    for (const auto &[new_size, read_so_far] : {std::pair<size_t, off_t>{0, 0}, {9'999, 0}, {10'001, 0}, {90'000, 0}, {9'000, 8'192}}) {
+    for (const auto &[new_size, read_so_far] :
+         {std::pair<size_t, off_t>{0, 0}, {9'999, 0}, {10'001, 0}, {90'000, 0}, {9'000, 8'192}}) {
       const testing::Context context("%s, to %zu bytes after %d", name(mode), new_size, int(read_so_far));
       const std::string path = folder.add("file", random_bytes(10'000));
       Simulation system;
@@ -330,7 +340,9 @@ TEST(files_that_change_their_size) {
 TEST(failures_leave_no_file_open) {
   const Folder folder;
   const std::string path = folder.add("file", random_bytes(10));
-  const auto open_files = [] { return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()); };
+  const auto open_files = [] {
+    return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
+  };
   const auto before = open_files();
   for (ReadMode mode : kModes) {
     FileReader reader(mode, [](const std::string &) {});

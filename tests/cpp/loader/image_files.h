@@ -37,8 +37,8 @@ inline std::string chunk(const std::string &type, const std::string &data) {
 }
 
 // `rest`: compression, filter, interlacing.
-inline std::string png_header(uint8_t depth, uint8_t color, const std::string &rest = std::string(3, '\0'), uint32_t width = 5,
-                              uint32_t height = 3) {
+inline std::string png_header(uint8_t depth, uint8_t color, const std::string &rest = std::string(3, '\0'),
+                              uint32_t width = 5, uint32_t height = 3) {
   return chunk("IHDR", big(width, 4) + big(height, 4) + char(depth) + char(color) + rest);
 }
 
@@ -51,7 +51,8 @@ inline std::string png(const std::string &chunks, uint8_t depth = 8, uint8_t col
 inline std::string bmp(uint32_t header_size, int32_t width, int32_t height, uint32_t bits, uint32_t compression = 0) {
   const uint32_t row = (uint32_t(std::abs(width)) * bits + 31) / 32 * 4, begin = 14 + header_size;
   const int field = header_size == 12 ? 2 : 4;
-  std::string header = little(header_size, 4) + little(uint32_t(width), field) + little(uint32_t(height), field) + little(1, 2);
+  std::string header =
+      little(header_size, 4) + little(uint32_t(width), field) + little(uint32_t(height), field) + little(1, 2);
   header += little(bits, 2) + little(compression, 4);
   header.resize(header_size);
   const std::string pixels(size_t{row} * uint32_t(std::abs(height)), 'p');

@@ -7,9 +7,9 @@
 #include <numeric>
 #include <set>
 
+#include "orders.h"
 #include "plans/minio_plan.h"
 #include "plans/mix_plan.h"
-#include "orders.h"
 #include "plans/random.h"
 #include "testing.h"
 
@@ -63,7 +63,8 @@ class Memory {
       } else if (sample.keep) {
         held_.insert(sample.entry);
       } else {
-        CHECK(sample.padding || !held_.count(sample.entry) || std::count(released.begin(), released.end(), sample.entry));
+        CHECK(sample.padding || !held_.count(sample.entry) ||
+              std::count(released.begin(), released.end(), sample.entry));
       }
     }
     for (const uint32_t entry : released) held_.erase(held_.find(entry));
@@ -81,7 +82,9 @@ class Memory {
   uint64_t peak_ = 0;
 };
 
-bool is_share(int64_t count, int64_t total, int64_t part, int64_t size) { return std::abs(count * size - total * part) < size; }
+bool is_share(int64_t count, int64_t total, int64_t part, int64_t size) {
+  return std::abs(count * size - total * part) < size;
+}
 
 // Delivers epochs and checks everything that is promised of each batch.
 void check_liquid(const Case &of, int epochs) {
@@ -142,7 +145,8 @@ void check_liquid(const Case &of, int epochs) {
   CHECK(memory.peak() <= plan.peak_bytes());
   for (int epoch = 0; epoch < epochs; epoch++) {
     CHECK_EQUAL(static_cast<int64_t>(delivered[epoch].size()), size);
-    CHECK_EQUAL(static_cast<int64_t>(kept[epoch].size()), std::accumulate(plan.held().begin(), plan.held().end(), int64_t{0}));
+    CHECK_EQUAL(static_cast<int64_t>(kept[epoch].size()),
+                std::accumulate(plan.held().begin(), plan.held().end(), int64_t{0}));
   }
 }
 
@@ -263,7 +267,8 @@ TEST(the_peak_is_that_of_three_epochs) {
 }
 
 // Of each batch of an epoch, the samples that are kept.
-std::vector<std::set<uint32_t>> kept_by_batch(LiquidPlan &plan, int64_t epoch, size_t batch_size, std::vector<PlannedSample> &samples) {
+std::vector<std::set<uint32_t>> kept_by_batch(LiquidPlan &plan, int64_t epoch, size_t batch_size,
+                                              std::vector<PlannedSample> &samples) {
   plan.plan(epoch, samples);
   std::vector<std::set<uint32_t>> kept((samples.size() + batch_size - 1) / batch_size);
   for (size_t i = 0; i < samples.size(); i++) {
@@ -273,7 +278,8 @@ std::vector<std::set<uint32_t>> kept_by_batch(LiquidPlan &plan, int64_t epoch, s
 }
 
 TEST(a_batch_over_the_limit_keeps_as_few_other_samples_as_possible) {
-  // The first batch that a plan keeps otherwise than one with the same ratio and a little more memory, which shows what was drawn.
+  // The first batch that a plan keeps otherwise than one with the same ratio and a little more memory, which shows what
+  // was drawn.
   Random random{19};
   int found = 0;
   for (int i = 0; i < 40; i++) {
@@ -292,7 +298,8 @@ TEST(a_batch_over_the_limit_keeps_as_few_other_samples_as_possible) {
     int64_t before = 0;  // bytes held
     bool differ = false;
     for (int epoch = 0; epoch < 30 && !differ; epoch++) {
-      const auto repaired = kept_by_batch(tight, epoch, 40, samples), as_drawn = kept_by_batch(drawn, epoch, 40, others);
+      const auto repaired = kept_by_batch(tight, epoch, 40, samples),
+                 as_drawn = kept_by_batch(drawn, epoch, 40, others);
       for (size_t batch = 0; batch < repaired.size() && !differ; batch++) {
         std::vector<int64_t> added, evicted;  // sizes: of misses kept, of hits evicted, as drawn
         int64_t growth = 0;
@@ -378,8 +385,8 @@ TEST(resumes_at_any_batch) {
 }
 
 TEST(shuffles_as_well_as_a_permutation) {
-  // 100 classes of 200 files in sorted order. The correlation of two unrelated permutations of 20000 has a standard deviation of 0.0071,
-  // its mean over 20 epochs one of 0.0016.
+  // 100 classes of 200 files in sorted order. The correlation of two unrelated permutations of 20000 has a standard
+  // deviation of 0.0071, its mean over 20 epochs one of 0.0016.
   constexpr size_t kBatch = 50;
   constexpr int kEpochs = 20;
   LiquidPlan plan = equal_files(20000, kBatch, 0.3).liquid();
@@ -442,7 +449,8 @@ TEST(minio_holds_a_fixed_part) {
       }
       CHECK_EQUAL(bytes, plan.peak_bytes());
       CHECK(bytes <= made.options.cache_bytes);
-      CHECK_EQUAL(std::accumulate(plan.held().begin(), plan.held().end(), int64_t{0}), static_cast<int64_t>(kept.size()));
+      CHECK_EQUAL(std::accumulate(plan.held().begin(), plan.held().end(), int64_t{0}),
+                  static_cast<int64_t>(kept.size()));
       if (epoch > 0) CHECK(kept == held);
       held = kept;
     }

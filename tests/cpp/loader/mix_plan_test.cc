@@ -15,7 +15,8 @@ namespace {
 
 std::vector<FileFormat> random_formats(Random &random, int64_t size, int count) {
   std::vector<FileFormat> formats;
-  for (int64_t i = 0; i < size; i++) formats.push_back(static_cast<FileFormat>(random.below(static_cast<uint32_t>(count * count)) / count));
+  for (int64_t i = 0; i < size; i++)
+    formats.push_back(static_cast<FileFormat>(random.below(static_cast<uint32_t>(count * count)) / count));
   return formats;
 }
 
@@ -31,7 +32,8 @@ TEST(shards_share_every_format) {
     const testing::Context context("case %d", i);
     const int64_t size = 1 + random.below(200);
     const std::vector<FileFormat> formats = random_formats(random, size, 1 + static_cast<int>(random.below(5)));
-    ShardOptions options{.num_shards = static_cast<int>(1 + random.below(static_cast<uint32_t>(std::min<int64_t>(size, 9))))};
+    ShardOptions options{.num_shards =
+                             static_cast<int>(1 + random.below(static_cast<uint32_t>(std::min<int64_t>(size, 9))))};
     std::map<FileFormat, int64_t> totals;
     for (const FileFormat format : formats) totals[format]++;
 
@@ -49,7 +51,8 @@ TEST(shards_share_every_format) {
         }
       }
       for (const auto &[format, total] : totals) {
-        CHECK(counts[format] >= total / options.num_shards && counts[format] <= (total + options.num_shards - 1) / options.num_shards);
+        CHECK(counts[format] >= total / options.num_shards &&
+              counts[format] <= (total + options.num_shards - 1) / options.num_shards);
       }
     }
     CHECK_EQUAL(static_cast<int64_t>(seen.size()), size);
@@ -61,7 +64,9 @@ TEST(shards_are_stretches_unless_drawn) {
   const ShardOptions options{.shard_id = 1, .num_shards = 4};
   CHECK_EQUAL(format_groups(formats, options, false)[0].entries.front(), 25u);
   CHECK_EQUAL(format_groups(formats, options, false)[0].entries.back(), 49u);
-  CHECK(format_groups(formats, options, true)[0].entries.back() - format_groups(formats, options, true)[0].entries.front() > 50);
+  CHECK(format_groups(formats, options, true)[0].entries.back() -
+            format_groups(formats, options, true)[0].entries.front() >
+        50);
 }
 
 // Thirty files of which every third is L3, the others PNG.
@@ -106,9 +111,11 @@ TEST(every_epoch_delivers_every_sample_once_in_proportion) {
 
 TEST(shuffled_epochs_depend_on_seed_and_epoch_alone) {
   const ShardOptions options{.batch_size = 30};
-  SampleOrder order = mixed_order(options, true, 1), same = mixed_order(options, true, 1), other = mixed_order(options, true, 2);
+  SampleOrder order = mixed_order(options, true, 1), same = mixed_order(options, true, 1),
+              other = mixed_order(options, true, 2);
   const std::vector<uint32_t> entries = next_entries(order, 1);
-  CHECK(std::any_of(entries.begin(), entries.begin() + 10, [](uint32_t entry) { return entry % 3 != 0; }));  // not all L3 files first
+  CHECK(std::any_of(entries.begin(), entries.begin() + 10,
+                    [](uint32_t entry) { return entry % 3 != 0; }));  // not all L3 files first
   const std::string first = text(entries), second = text(next_entries(order, 1));
   CHECK(first != second);
   CHECK(first != text(next_entries(other, 1)));

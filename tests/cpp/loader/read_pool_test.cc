@@ -57,7 +57,8 @@ TEST(failures_are_the_jobs_own_and_the_threads_go_on) {
       return i;
     }));
   }
-  // Thread sanitizers do not see that threads share exceptions safely: the one thread is done with all of them after this.
+  // Thread sanitizers do not see that threads share exceptions safely: the one thread is done with all of them after
+  // this.
   pool.submit([] {}).get();
   for (int i = 0; i < 100; i++) {
     const testing::Context context("job %d", i);
@@ -132,7 +133,7 @@ TEST(the_end_does_not_wait_for_what_has_not_started) {
     running.wait();
   }
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));  // all of them take 40
-  jobs[0].get();                                                              // was running
+  jobs[0].get();                                                               // was running
   CHECK(is_broken(jobs.back()));
   jobs.clear();
   CHECK_EQUAL(owned.use_count(), 1);

@@ -18,7 +18,8 @@ class CountingPlan final : public EpochPlan {
   int64_t epoch_size(int64_t) const override { return size_; }
   void plan(int64_t epoch, std::vector<PlannedSample> &samples) override {
     samples.clear();
-    for (int64_t i = 0; i < size_; i++) samples.push_back({.entry = static_cast<uint32_t>(i), .hit = epoch > 0, .keep = true});
+    for (int64_t i = 0; i < size_; i++)
+      samples.push_back({.entry = static_cast<uint32_t>(i), .hit = epoch > 0, .keep = true});
   }
 
  private:
