@@ -10,11 +10,13 @@ export PATH := $(VENV)/bin:$(PATH)
 # An editable install knows only the Python files that it found, so these count as sources too.
 SOURCES := CMakeLists.txt $(shell find cmake csrc python -type f -not -name '*.pyc')
 
-.PHONY: help venv build demo test test-cpp test-sanitized test-threads test-cuda test-python fuzz clean
+.PHONY: help venv build demo test test-cpp test-sanitized test-threads test-cuda test-python lint format docs fuzz clean
 
 help:
 	@echo "make demo    convert photographs to L3, decode them with DALI, compare with PNG, BMP and JPEG"
 	@echo "make test    run the C++ and the Python tests"
+	@echo "make lint    check format and style; make format mends the format"
+	@echo "make docs    build the site with the guide and the reference: build/docs/index.html"
 	@echo "make fuzz    fuzz the decoder and the readers' checks with libFuzzer (needs clang); SECONDS=300, for each"
 	@echo "make build   install the package with everything it needs into .venv"
 	@echo "make clean   remove .venv and build"
@@ -73,6 +75,26 @@ $(VENV)/torch: $(VENV)/requirements.txt
 	  || pip install --quiet torch==2.13.0+cpu --extra-index-url https://download.pytorch.org/whl/cpu \
 	  || echo 'PyTorch is not available: examples/train_torch.py will not be tested.'
 	touch $@
+
+# The tools of lint and docs, with the versions that pyproject.toml pins.
+$(VENV)/tools: $(VENV)/installed pyproject.toml
+	pip install --quiet --group lint --group docs
+	touch $@
+
+CPP_SOURCES = git ls-files '*.h' '*.cc' '*.cu'
+
+lint: $(VENV)/tools
+	ruff check .
+	ruff format --check .
+	$(CPP_SOURCES) | xargs clang-format --dry-run --Werror
+
+format: $(VENV)/tools
+	ruff check --fix .
+	ruff format .
+	$(CPP_SOURCES) | xargs clang-format -i
+
+docs: $(VENV)/tools
+	sphinx-build --nitpicky --fail-on-warning --keep-going --quiet docs build/docs
 
 # Not part of `make test`: needs clang with libFuzzer.
 SECONDS ?= 300

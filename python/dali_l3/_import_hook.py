@@ -42,7 +42,7 @@ class _Finder:
             find_spec = getattr(finder, "find_spec", None)  # which ancient finders lack
             if finder is self or find_spec is None:
                 continue
-            spec = find_spec(name, path, target)
+            spec: ModuleSpec | None = find_spec(name, path, target)
             if spec is not None:
                 if spec.loader is not None:
                     spec.loader = _Loader(spec.loader, self._callback)

@@ -14,6 +14,7 @@ import sys
 import threading
 import warnings
 from pathlib import Path
+from types import FrameType
 
 from . import _core
 from ._import_hook import when_imported
@@ -101,7 +102,7 @@ def _add_extensions() -> None:
 def _warn(message: str) -> None:
     """Warns of the line outside of this package that led here, such as the program's ``import dali_l3``."""
     level = 1
-    frame = sys._getframe()
+    frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
         level += 1
         frame = frame.f_back

@@ -201,7 +201,7 @@ def _type_error(name: str, value: object, expected: str) -> TypeError:
     return TypeError(f"{name} must be {expected}, not {type(value).__name__}")
 
 
-def _integer(name: str, value: object) -> int:
+def _integer(name: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:

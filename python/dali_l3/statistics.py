@@ -45,4 +45,5 @@ def reader_stats(pipeline: Any, name: str) -> dict[str, Any]:
     text = library.dali_l3_reader_statistics()
     if text is None:
         raise ValueError(f"{name!r} is not a reader of dali_l3")
-    return json.loads(text)
+    statistics: dict[str, Any] = json.loads(text)
+    return statistics

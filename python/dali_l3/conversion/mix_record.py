@@ -7,6 +7,7 @@ import os
 import statistics
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from ..files import write_atomically
 from ..jobs.outcomes import Outcome
@@ -17,7 +18,7 @@ from ..wording import counted
 RECORD_NAME = "dali_l3_mix.json"
 
 _VERSION = 1
-_ENTRY_TYPES = {"drawn": str, "format": str, "bytes": int, "psnr": (int, float)}
+_ENTRY_TYPES: dict[str, type | tuple[type, ...]] = {"drawn": str, "format": str, "bytes": int, "psnr": (int, float)}
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class MixRecord:
         image.format = outcome.format
         if outcome.status == "done":
             image.bytes, image.psnr = outcome.target_size, outcome.psnr
-        else:
+        elif outcome.target:
             image.bytes = os.path.getsize(outcome.target)
 
     def totals(self) -> dict[str, dict[str, float]]:
@@ -145,7 +146,7 @@ class MixRecord:
         raise PlanError(f"{path}: of version {content['version']}; this version of dali_l3 reads {_VERSION}")
 
     @classmethod
-    def _from_json(cls, content: dict) -> MixRecord:
+    def _from_json(cls, content: dict[str, Any]) -> MixRecord:
         mix = dict(content["mix"].items())
         images = {path: _image_from_json(entry, mix) for path, entry in content["images"].items()}
         palette = content.get("palette", "rgb")  # records of versions without the option have none
@@ -156,7 +157,7 @@ def _image_to_json(image: MixedImage) -> dict[str, str | int | float]:
     return {key: value for key, value in vars(image).items() if value is not None}
 
 
-def _image_from_json(entry: dict[str, str | int | float], mix: dict[str, int]) -> MixedImage:
+def _image_from_json(entry: dict[str, Any], mix: dict[str, int]) -> MixedImage:
     for key, value in entry.items():
         if not isinstance(value, _ENTRY_TYPES[key]):
             raise TypeError(f"{key}: {value!r}")

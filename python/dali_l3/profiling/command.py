@@ -170,7 +170,7 @@ def _parse_size(text: str) -> int:
 def _half_of_free_memory() -> int:
     import psutil
 
-    return psutil.virtual_memory().available // 2
+    return int(psutil.virtual_memory().available) // 2
 
 
 def _load(name: str) -> Callable[[Any], None]:

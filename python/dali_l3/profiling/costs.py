@@ -104,4 +104,4 @@ def predict(shares: Mapping[str, float], costs: Mapping[str, FormatCosts], condi
 
 
 def _mean(shares: Mapping[str, float], costs: Mapping[str, FormatCosts], cost: str) -> float:
-    return sum(share * getattr(costs[name], cost) for name, share in shares.items())
+    return sum(share * float(getattr(costs[name], cost)) for name, share in shares.items())

@@ -7,8 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ConversionError
 from ..images.formats import L3_FAST, find_format
@@ -19,6 +18,9 @@ from ..jobs.outcomes import Outcome, Task, reporting
 from ..jobs.planning import Plan
 from ..jobs.running import run_plan
 from ..jobs.serving import reserve
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _MOST_EXPANSION = 1.1  # of a file beside its pixels: formats for noise add little
 _FILE_OVERHEAD = 1 << 16  # bytes: headers, metadata, the file system's blocks
@@ -96,24 +98,24 @@ def encode_sample(
     for format in formats:
         os.makedirs(os.path.join(folder, format))
     tasks = [Task(path, f"{number:06d}") for number, path in enumerate(sample)]
-    outcomes: dict[str, _EncodedImage] = {}
+    images: dict[str | None, _EncodedImage] = {}
     failures = []
     taken = 0
     function = functools.partial(_encode, formats=tuple(formats), folder=folder)
     for outcome in _run(function, tasks):
-        if outcome.status == "done":
-            outcomes[outcome.target] = outcome
+        if isinstance(outcome, _EncodedImage):
+            images[outcome.target] = outcome
             taken += outcome.target_size
         else:
             failures.append(outcome)
         if taken > announced:
             raise ConversionError(f"{folder}: the sample takes more than the {announced / 1e6:.0f} MB announced")
         tick()
-    if not outcomes:
+    if not images:
         raise ConversionError(f"no image of the sample can be read; {failures[0].source}: {failures[0].reason}")
-    done = [outcomes[task.target] for task in tasks if task.target in outcomes]
-    images = [dict(image.files) for image in done]
-    files = {format: [image[format] for image in images] for format in formats}
+    done = [images[task.target] for task in tasks if task.target in images]
+    written = [dict(image.files) for image in done]
+    files = {format: [image[format] for image in written] for format in formats}
     return EncodedSample(files, [image.raw_size for image in done], failures)
 
 
@@ -139,13 +141,13 @@ def _encode(task: Task, formats: tuple[str, ...], folder: str) -> Outcome:
     )
 
 
-def _read(path: str, times: int) -> np.ndarray:
+def _read(path: str, times: int) -> NDArray[Any]:
     """The pixels of an image. times: see `reserve`"""
     with open(path, "rb") as file:
         return read_image(file.read(), ReadOptions(reserve=functools.partial(reserve, times=times))).pixels
 
 
-def _write(pixels, formats: tuple[str, ...], folder: str, name: str) -> Iterator[tuple[str, EncodedFile]]:
+def _write(pixels: NDArray[Any], formats: tuple[str, ...], folder: str, name: str) -> Iterator[tuple[str, EncodedFile]]:
     for wanted in formats:
         format = find_format(wanted)
         if format.obstacle(pixels):

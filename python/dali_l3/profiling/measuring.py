@@ -11,13 +11,16 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import fn as dali_l3_fn
 from ..errors import ConversionError
 from ..statistics import reader_stats
+
+if TYPE_CHECKING:
+    from nvidia.dali import Pipeline
 
 _READER = "reader"
 _SETTLING = 4  # batches after the first epoch, until the pace is steady
@@ -135,7 +138,7 @@ def measure(
     if not load:
         cache_size = sum(memory_bytes(os.path.getsize(path)) for path in files) + _EXTENT * len(files)
 
-    def read():
+    def read() -> Any:
         return dali_l3_fn.readers.liquid(
             files=list(files), cache_size=cache_size, seed=setting.seed, name=_READER, pad_last_batch=False
         )
@@ -205,7 +208,7 @@ def measure_copy(files: Sequence[str], setting: Setting) -> Measurement:
     batch = [np.array(image) for image in images.as_cpu()]
 
     @pipeline_def(batch_size=setting.batch_size, num_threads=setting.threads, device_id=0)
-    def define():
+    def define() -> Any:
         return fn.external_source(lambda: batch, no_copy=True).gpu()
 
     copying = define()
@@ -218,7 +221,7 @@ def require_gpu() -> None:
     from nvidia.dali import fn, pipeline_def
 
     @pipeline_def(batch_size=1, num_threads=1, device_id=0)
-    def define():
+    def define() -> Any:
         return fn.constant(idata=0, device="gpu")
 
     try:
@@ -247,7 +250,7 @@ def cpu_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _build(read: Callable[[], Any], setting: Setting, decode: bool):
+def _build(read: Callable[[], Any], setting: Setting, decode: bool) -> Pipeline:
     from nvidia.dali import fn, pipeline_def
 
     @pipeline_def(
@@ -255,7 +258,7 @@ def _build(read: Callable[[], Any], setting: Setting, decode: bool):
         num_threads=setting.threads,
         device_id=None if setting.device == "cpu" else 0,
     )
-    def define():
+    def define() -> Any:
         encoded, _ = read()
         return fn.decoders.image(encoded, device=setting.device) if decode else encoded
 
@@ -265,7 +268,7 @@ def _build(read: Callable[[], Any], setting: Setting, decode: bool):
     return pipeline
 
 
-def _run_once(pipeline):
+def _run_once(pipeline: Pipeline) -> Any:
     with _pipeline_errors():
         return pipeline.run()
 
@@ -280,14 +283,14 @@ def _pipeline_errors() -> Iterator[None]:
         raise PipelineError(f"DALI: {reason.partition('Current pipeline object')[0].strip()}") from error
 
 
-def _take(pipeline, consume: Consume | None) -> None:
+def _take(pipeline: Pipeline, consume: Consume | None) -> None:
     """Takes a batch and consumes it."""
     outputs = _run_once(pipeline)
     if consume:
         consume(outputs)
 
 
-def _run(pipeline, setting: Setting, warm_up: int, consume: Consume | None) -> Measurement:
+def _run(pipeline: Pipeline, setting: Setting, warm_up: int, consume: Consume | None) -> Measurement:
     for _ in range(warm_up):
         _take(pipeline, consume)
     return _collect(setting, _take, pipeline, consume)

@@ -55,8 +55,8 @@ def list_images(root: str, with_l3: bool = False) -> Dataset:
     files = [path for path, format in formats.items() if format in wanted]
     if not files:
         found = set(formats.values())
-        others = "".join(why for format, why in _OTHERS.items() if format in found)
-        raise ConversionError(f"{root}: no images that can be profiled{others}")
+        reasons = "".join(why for format, why in _OTHERS.items() if format in found)
+        raise ConversionError(f"{root}: no images that can be profiled{reasons}")
     others = [path for path, format in formats.items() if format == "NPY"]
     return Dataset(files, list(map(os.path.getsize, files)), list(map(os.path.getsize, others)))
 

@@ -9,7 +9,7 @@ import io
 import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib.style
 from matplotlib.figure import Figure
@@ -19,7 +19,7 @@ from ..ratio_search import TENTHS
 from .tables import mix_name
 
 if TYPE_CHECKING:
-    from ..profiler import Profile
+    from ..profiler import PairSearch, Profile
 
 _INK = "#010203"  # stands for the colour of the text around
 _MODEL, _MEASURED, _RECOMMENDED, _OTHER = "#3b82c4", "#e0752d", "#2f9e67", "#8d8d8d"
@@ -55,7 +55,7 @@ def balance(profile: Profile) -> str:
 
     Loading without a limit, since memory holds all, is drawn at the right edge. `profile.search` must be there.
     """
-    pair, predictions = profile.search, _predictions(profile)
+    pair, predictions = _searched(profile), _predictions(profile)
     model = [(each.throughput_of("load"), each.throughput_of("decode")) for each in predictions]
     measured = [(step.load, step.decode) for step in pair.search.steps]
     best = profile.recommendation.prediction
@@ -73,7 +73,7 @@ def balance(profile: Profile) -> str:
         )
         axes.axline((0, 0), slope=1, color=_OTHER, linestyle="--", label="loading = decoding")
 
-        def draw(points: Sequence[tuple[float, float]], marker: str, label: str, **style) -> None:
+        def draw(points: Sequence[tuple[float, float]], marker: str, label: str, **style: Any) -> None:
             within = [point for point in points if point[0] <= edge]
             axes.plot(*_columns(within), marker, label=label, **style)
             axes.plot(*_columns([(edge, decode) for load, decode in points if load > edge]), ">", **style)
@@ -97,7 +97,7 @@ def ratios(profile: Profile) -> str:
 
     `profile.search` must be there.
     """
-    pair, predictions = profile.search, _predictions(profile)
+    pair, predictions = _searched(profile), _predictions(profile)
     throughput = [each.throughput for each in predictions]
     measured = [(TENTHS - step.encoded, step.throughput) for step in pair.search.steps]
     places = [TENTHS - tenths for tenths in range(TENTHS + 1)]
@@ -161,9 +161,14 @@ def batch_times(profile: Profile) -> str:
         return _svg(figure, "batches")
 
 
+def _searched(profile: Profile) -> PairSearch:
+    assert profile.search
+    return profile.search
+
+
 def _predictions(profile: Profile) -> list[Prediction]:
     """What the model says of the searched pair, for each number of tenths in the encoded format."""
-    pair = profile.search
+    pair = _searched(profile)
     costs = {name: profile.formats[name].costs for name in (pair.encoded, pair.raw)}
     return [
         predict({pair.encoded: tenths / TENTHS, pair.raw: 1 - tenths / TENTHS}, costs, profile.conditions)

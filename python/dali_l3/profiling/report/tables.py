@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -41,7 +41,7 @@ class Table:
 
     title: str
     columns: Row
-    rows: list[Row]
+    rows: Sequence[Row]
     notes: list[str] = field(default_factory=list)
 
 
@@ -183,6 +183,7 @@ def quality(profile: Profile) -> Table:
 def written(profile: Profile) -> Table:
     """The dataset that was written, predicted and measured. `profile.written` must be there."""
     found = profile.written
+    assert found
     rows = [
         ("dataset", f"{printable(found.folder)}: {found.mix}, {size_text(found.bytes)}"),
         ("predicted", f"{_speed(found.predicted)} images/s"),

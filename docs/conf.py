@@ -1,0 +1,42 @@
+"""The site that `make docs` builds from the pages in this folder, the docstrings and the C headers."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from dali_l3.version import __version__
+
+ROOT = Path(__file__).parent.parent
+
+project = "dali_l3"
+copyright = "the dali_l3 authors"
+release = version = __version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "hawkmoth"]
+exclude_patterns = ["_site"]
+nitpicky = True
+nitpick_ignore_regex = [  # types of other projects, named as their users know them
+    ("py:class", r"(Array|Buffer|DataNode|NDArray|nvidia\.|numpy\.|np\.|array-like|collections\.|Path).*"),
+    ("c:identifier", r"u?int\d+_t|size_t|CUstream_st|cudaStream_t"),
+]
+
+myst_heading_anchors = 4
+myst_enable_extensions = ["colon_fence"]
+
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+autodoc_mock_imports = ["nvidia"]
+
+
+def _system_includes() -> list[str]:
+    """The compiler's own folders of headers: libclang from PyPI brings none."""
+    said = subprocess.run(["g++", "-xc", "-E", "-v", "/dev/null"], capture_output=True, text=True, check=True).stderr
+    return re.findall(r"^ (/\S+)$", said, re.MULTILINE)
+
+
+hawkmoth_root = str(ROOT / "csrc/l3/include")
+hawkmoth_clang = [f"-I{folder}" for folder in (hawkmoth_root, *_system_includes())]
+hawkmoth_autoconf = []  # which would look for clang
+
+html_theme = "furo"
+html_title = f"dali_l3 {__version__}"
