@@ -81,7 +81,7 @@ $(VENV)/tools: $(VENV)/installed pyproject.toml
 	pip install --quiet --group lint --group docs
 	touch $@
 
-CPP_SOURCES = git ls-files '*.h' '*.cc' '*.cu'
+CPP_SOURCES = git ls-files '*.h' '*.c' '*.cc' '*.cu'
 
 lint: $(VENV)/tools
 	ruff check .

@@ -84,7 +84,7 @@ extern "C" nvimgcodecStatus_t nvimgcodecExtensionModuleEntry(nvimgcodecExtension
   if (!descriptor) return NVIMGCODEC_STATUS_EXTENSION_INVALID_PARAMETER;
   descriptor->instance = nullptr;
   descriptor->id = dali_l3::kId;
-  descriptor->version = MAKE_SEMANTIC_VERSION(1, 0, 0);
+  descriptor->version = MAKE_SEMANTIC_VERSION(L3_VERSION_MAJOR, L3_VERSION_MINOR, L3_VERSION_PATCH);
   descriptor->ext_api_version = NVIMGCODEC_VER;
   descriptor->create = dali_l3::Create;
   descriptor->destroy = dali_l3::Destroy;

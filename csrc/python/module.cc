@@ -287,6 +287,7 @@ PYBIND11_MODULE(_core, module) {
   module.def("decode", &decode, py::arg("data"), py::arg("out"), py::arg("roi"), py::arg("verify"));
   module.def("peek", &peek, py::arg("data"));
   module.def("metadata", &metadata, py::arg("data"));
+  module.def("version", &l3_version);
   module.def("backend", &l3_backend);
   module.def("set_backend", &set_backend, py::arg("name"));
 }

@@ -1,3 +1,5 @@
-"""The package's version, read by the build too."""
+"""The package's version, which csrc/l3/include/l3/l3.h names for everything."""
 
-__version__ = "0.1.0"
+from . import _core
+
+__version__: str = _core.version()

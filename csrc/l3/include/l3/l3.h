@@ -1,8 +1,10 @@
 /* The L3 codec: lossless images whose tiles decode independently.
  *
- * This is the whole public interface of the core. It is plain C, allocates nothing that outlives a call, keeps no
- * global state but the choice of CPU back end, and may be called from any number of threads. The format itself is
- * specified in docs/format.md.
+ * This is the whole public interface of the core, in plain C. The format itself is specified in docs/format.md.
+ *
+ * Nothing is allocated that outlives a call, and there is no global state but the choice of CPU back end. All functions
+ * may be called from any number of threads, also on the same data, as long as nobody writes to it. A call takes less
+ * than 256 KiB of stack.
  *
  * Conventions: sizes and strides are in bytes; images are row-major with interleaved channels (HWC); 16-bit samples are
  * in host order, which is little-endian on every supported machine. Functions return L3_OK or the reason of the
@@ -17,6 +19,21 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/** Before everything that the library exports. */
+#if defined(__GNUC__)
+#define L3_API __attribute__((visibility("default")))
+#else
+#define L3_API
+#endif
+
+/** The version of this header and of everything else in the project, which reads it here. */
+#define L3_VERSION_MAJOR 0
+#define L3_VERSION_MINOR 1
+#define L3_VERSION_PATCH 0
+
+/** The version of the library in use, such as "0.1.0". Never NULL. */
+L3_API const char *l3_version(void);
 
 /** Limits of the format, checked before anything is allocated. */
 enum {
@@ -58,7 +75,7 @@ typedef struct l3_error {
 } l3_error;
 
 /** A short text for a status, such as "truncated". Never NULL. */
-const char *l3_status_text(l3_status status);
+L3_API const char *l3_status_text(l3_status status);
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
@@ -88,7 +105,7 @@ typedef struct l3_info {
 } l3_info;
 
 /** Reads the header alone; the first L3_HEADER_SIZE bytes suffice. */
-l3_status l3_peek(const void *data, size_t size, l3_info *info, l3_error *error);
+L3_API l3_status l3_peek(const void *data, size_t size, l3_info *info, l3_error *error);
 
 /**
  * A parsed file: views into the caller's bytes, which must stay alive and unchanged. Plain data, copied freely,
@@ -105,7 +122,7 @@ typedef struct l3_stream {
 } l3_stream;
 
 /** Validates header, tables and their checksums. Tile contents are validated as they are decoded. */
-l3_status l3_open(const void *data, size_t size, l3_stream *stream, l3_error *error);
+L3_API l3_status l3_open(const void *data, size_t size, l3_stream *stream, l3_error *error);
 
 /** An entry of metadata. */
 typedef struct l3_metadata {
@@ -120,14 +137,14 @@ typedef struct l3_metadata {
  * validates the whole area: its CRC-32C, that the entries fill it, and that their keys are UTF-8 and differ. A value
  * may be empty.
  */
-l3_status l3_next_metadata(const l3_stream *stream, size_t *cursor, l3_metadata *entry, l3_error *error);
+L3_API l3_status l3_next_metadata(const l3_stream *stream, size_t *cursor, l3_metadata *entry, l3_error *error);
 
 /**
  * Whether a parsed file is undamaged, without decoding it: the checksums of its metadata and of all tiles, and the
  * structure of both. What passes, l3_decode decodes. (Prototype files, which have no checksums, are decoded.) Bytes
  * that no checksum covers, those after the payload, are not looked at.
  */
-l3_status l3_verify(const l3_stream *stream, l3_error *error);
+L3_API l3_status l3_verify(const l3_stream *stream, l3_error *error);
 
 /* ---- Decoding ---------------------------------------------------------------------------------------------------- */
 
@@ -174,24 +191,24 @@ enum {
 };
 
 /** Channels of the output in `color`, and bytes of a sample in `sample`, for this file. */
-uint32_t l3_output_channels(const l3_info *info, l3_color color);
-uint32_t l3_output_sample_size(const l3_info *info, l3_sample sample);
+L3_API uint32_t l3_output_channels(const l3_info *info, l3_color color);
+L3_API uint32_t l3_output_sample_size(const l3_info *info, l3_sample sample);
 
 /**
  * Decodes `roi` (NULL: the whole image), whose top left pixel lands at output->data. Only the tiles that `roi` touches
  * are read.
  */
-l3_status l3_decode(const l3_stream *stream, const l3_rect *roi, const l3_output *output, uint32_t options,
-                    l3_error *error);
+L3_API l3_status l3_decode(const l3_stream *stream, const l3_rect *roi, const l3_output *output, uint32_t options,
+                           l3_error *error);
 
 /**
  * The same in pieces, for callers with their own threads: tiles [first, first + count) of the l3_tile_count() tiles
  * that `roi` touches, in row-major order. Pieces write disjoint pixels and may run concurrently. `roi` must lie inside
  * the image.
  */
-uint32_t l3_tile_count(const l3_stream *stream, const l3_rect *roi);
-l3_status l3_decode_tiles(const l3_stream *stream, const l3_rect *roi, const l3_output *output, uint32_t options,
-                          uint32_t first, uint32_t count, l3_error *error);
+L3_API uint32_t l3_tile_count(const l3_stream *stream, const l3_rect *roi);
+L3_API l3_status l3_decode_tiles(const l3_stream *stream, const l3_rect *roi, const l3_output *output, uint32_t options,
+                                 uint32_t first, uint32_t count, l3_error *error);
 
 /* ---- Encoding ---------------------------------------------------------------------------------------------------- */
 
@@ -213,14 +230,14 @@ typedef struct l3_encode_options {
 } l3_encode_options;
 
 /** Bytes that suffice for any image of this shape, 0 where image or options are invalid (l3_encode says why). */
-size_t l3_encode_bound(const l3_image *image, const l3_encode_options *options);
+L3_API size_t l3_encode_bound(const l3_image *image, const l3_encode_options *options);
 
 /**
  * Writes the file to out[0..capacity) and its size to ``*written``. L3_ERROR_ARGUMENT: metadata keys that are not UTF-8
  * of 1 to 255 bytes, or that repeat, among others.
  */
-l3_status l3_encode(const l3_image *image, const l3_encode_options *options, void *out, size_t capacity,
-                    size_t *written, l3_error *error);
+L3_API l3_status l3_encode(const l3_image *image, const l3_encode_options *options, void *out, size_t capacity,
+                           size_t *written, l3_error *error);
 
 /* ---- CPU back ends ----------------------------------------------------------------------------------------------- */
 
@@ -229,13 +246,13 @@ l3_status l3_encode(const l3_image *image, const l3_encode_options *options, voi
  * environment variable DALI_L3_BACKEND forces another, and decoding fails where it names none that this CPU runs
  * ("none" here).
  */
-const char *l3_backend(void);
+L3_API const char *l3_backend(void);
 
 /**
  * Chooses a back end by name for the whole process. L3_ERROR_ARGUMENT: unknown name; L3_ERROR_UNSUPPORTED: this CPU
  * cannot run it.
  */
-l3_status l3_set_backend(const char *name);
+L3_API l3_status l3_set_backend(const char *name);
 
 #ifdef __cplusplus
 }

@@ -49,18 +49,18 @@ typedef struct l3_cuda_decoder l3_cuda_decoder;
  * steady state. A decoder serves one thread at a time. L3_ERROR_UNSUPPORTED: there is no device, or none that this
  * build can use.
  */
-l3_status l3_cuda_create(l3_cuda_decoder **decoder, l3_error *error);
+L3_API l3_status l3_cuda_create(l3_cuda_decoder **decoder, l3_error *error);
 
 /** Waits for the decoder's work and releases it. NULL is allowed. */
-void l3_cuda_destroy(l3_cuda_decoder *decoder);
+L3_API void l3_cuda_destroy(l3_cuda_decoder *decoder);
 
 /**
  * Enqueues the decoding of `count` images on `stream`, which is one of the decoder's device, and returns without
  * waiting for it. On failure ``*failed`` is the number of the image at fault, and nothing was enqueued; or it is
  * `count`, and what the outputs will hold is undefined.
  */
-l3_status l3_cuda_decode(l3_cuda_decoder *decoder, const l3_cuda_image *images, size_t count,
-                         const l3_cuda_options *options, l3_cuda_stream stream, size_t *failed, l3_error *error);
+L3_API l3_status l3_cuda_decode(l3_cuda_decoder *decoder, const l3_cuda_image *images, size_t count,
+                                const l3_cuda_options *options, l3_cuda_stream stream, size_t *failed, l3_error *error);
 
 #ifdef __cplusplus
 }
