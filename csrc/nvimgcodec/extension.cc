@@ -7,6 +7,7 @@
 #ifdef DALI_L3_CUDA
 #include "gpu_decoder.h"
 #endif
+#include "l3/l3.h"
 #include "parser.h"
 
 namespace dali_l3 {
