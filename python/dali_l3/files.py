@@ -80,9 +80,8 @@ def write_atomically(path: str, data: bytes, mtime_ns: int | None = None) -> Non
 
 def _holds(file: BinaryIO, data: bytes) -> bool:
     """Whether `data` is what is left of the file; holds a small part of it at once."""
-    view = memoryview(data)
-    for start in range(0, len(view), _BLOCK):
-        block = view[start : start + _BLOCK]
+    for start in range(0, len(data), _BLOCK):
+        block = data[start : start + _BLOCK]  # a copy: comparing bytes with a view of them takes far longer
         if file.read(len(block)) != block:
             return False
     return not file.read(1)

@@ -120,9 +120,11 @@ def _l3_matches(data: bytes, pixels: np.ndarray, metadata: Mapping[str, bytes]) 
     if (info.shape, info.dtype, read_metadata(data)) != (pixels.shape, pixels.dtype, metadata):
         return False
     rows = max(_BAND * info.height // (pixels.nbytes * _TILE), 1) * _TILE
+    memory = np.empty((min(rows, info.height), *pixels.shape[1:]), pixels.dtype)
     for top in range(0, info.height, rows):
         band = pixels[top : top + rows]
-        if not np.array_equal(decode(data, roi=(top, 0, len(band), info.width), verify=True), band):
+        decoded = decode(data, memory[: len(band)], (top, 0, len(band), info.width), verify=True)
+        if not np.array_equal(decoded, band):
             return False
     return True
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Iterator
+
+from zlib_ng import zlib_ng
 
 from .stored import ImageError
 
@@ -15,7 +16,7 @@ _MAX_SIZE = (1 << 31) - 1
 
 def chunk(kind: bytes, body: bytes) -> bytes:
     """A whole chunk."""
-    checksum = zlib.crc32(body, zlib.crc32(kind))
+    checksum = zlib_ng.crc32(body, zlib_ng.crc32(kind))
     return b"".join((struct.pack(">I", len(body)), kind, body, struct.pack(">I", checksum)))
 
 
@@ -40,7 +41,7 @@ def walk(data: memoryview, position: int = len(SIGNATURE)) -> Iterator[tuple[int
 def is_sound(data: memoryview, position: int, size: int) -> bool:
     """Whether the checksum of the chunk at `position`, whose body has `size` bytes, is right."""
     end = position + 8 + size
-    return zlib.crc32(data[position + 4 : end]) == int.from_bytes(data[end : end + 4], "big")
+    return zlib_ng.crc32(data[position + 4 : end]) == int.from_bytes(data[end : end + 4], "big")
 
 
 def is_critical(kind: bytes) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import imagecodecs
 import numpy as np
+from zlib_ng import zlib_ng
 
 from .png_chunks import SIGNATURE, chunk
 from .stored import ImageError, strips
@@ -104,7 +104,7 @@ def _unfilter(filtered: bytes, size: int, step: int) -> np.ndarray:
     """
     depth, colour = _TYPES_OF_STEPS[step]
     header = struct.pack(">IIBBBBB", size // step, len(filtered) // (1 + size), depth, colour, 0, 0, 0)
-    chunks = (chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(filtered, 0)), chunk(b"IEND", b""))
+    chunks = (chunk(b"IHDR", header), chunk(b"IDAT", zlib_ng.compress(filtered, 0)), chunk(b"IEND", b""))
     rows = imagecodecs.png_decode(b"".join((SIGNATURE, *chunks)))
     if depth == 16:
         rows = rows.astype(">u2", copy=False)
@@ -129,15 +129,15 @@ class _PixelStream:
 
     def __init__(self, bodies: Iterable[memoryview]) -> None:
         self._pieces = (body[start : start + _PIECE] for body in bodies for start in range(0, len(body), _PIECE))
-        self._inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-        self._checksum = zlib.adler32(b"")
+        self._inflater = zlib_ng.decompressobj(-zlib_ng.MAX_WBITS)
+        self._checksum = zlib_ng.adler32(b"")
         self._rest = b""  # of a piece, not inflated yet
         start = self._take(b"", 2)
         if not start:
             raise ImageError("damaged PNG file: no image data")
         if (
             len(start) < 2
-            or start[0] & 0x8F != zlib.DEFLATED
+            or start[0] & 0x8F != zlib_ng.DEFLATED
             or start[1] & 0x20
             or int.from_bytes(start[:2], "big") % 31
         ):
@@ -151,7 +151,7 @@ class _PixelStream:
             parts.append(self._inflate(size))
             size -= len(parts[-1])
         data = b"".join(parts)
-        self._checksum = zlib.adler32(data, self._checksum)
+        self._checksum = zlib_ng.adler32(data, self._checksum)
         return data
 
     def finish(self) -> bool:
@@ -171,7 +171,7 @@ class _PixelStream:
             piece = self._rest or next(self._pieces, b"")
             try:
                 data = self._inflater.decompress(piece, limit)
-            except zlib.error as error:
+            except zlib_ng.error as error:
                 raise ImageError("damaged PNG file: its image data cannot be inflated") from error
             self._rest = self._inflater.unconsumed_tail
             if data:
