@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from .stored import ImageError
+from .stored import DamagedImageError, ImageError
 
 PLAIN, RLE8, RLE4 = "plain", "RLE8 compression", "RLE4 compression"
 _MASKS, _MASKS_WITH_ALPHA = "bit masks", "bit masks with alpha"
@@ -25,7 +25,7 @@ USUAL_MASKS = {16: (0x7C00, 0x3E0, 0x1F, 0), 24: (0xFF0000, 0xFF00, 0xFF, 0), 32
 
 
 def damaged(what: str) -> ImageError:
-    return ImageError(f"damaged BMP file: {what}")
+    return DamagedImageError(f"damaged BMP file: {what}")
 
 
 @dataclass(frozen=True)

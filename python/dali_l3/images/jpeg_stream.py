@@ -10,7 +10,7 @@ import imagecodecs
 import numpy as np
 import simplejpeg
 
-from .stored import ImageError
+from .stored import DamagedImageError, ImageError
 
 APP0, APP1, APP2, APP13, APP14, APP15, COMMENT = 0xE0, 0xE1, 0xE2, 0xED, 0xEE, 0xEF, 0xFE
 """Markers of segments for applications, and of comments."""
@@ -43,7 +43,7 @@ _WHOLE_BLOCKS = bytes((0, 63, 0))  # the scan parameters of all but progressive 
 
 
 def damaged(what: str) -> ImageError:
-    return ImageError(f"damaged JPEG file: {what}")
+    return DamagedImageError(f"damaged JPEG file: {what}")
 
 
 class JpegStream:

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from .stored import ImageError, ReadOptions, StoredImage, admit
+from .stored import DamagedImageError, ImageError, ReadOptions, StoredImage, admit
 
 _MAX_START = 1 << 14  # bytes: more than the headers that numpy takes
 
@@ -25,7 +25,7 @@ def read(data: bytes, options: ReadOptions) -> StoredImage:
     count = math.prod(shape)
     end = start + count * dtype.itemsize
     if end > len(data):
-        raise ImageError("truncated NPY file")
+        raise DamagedImageError("truncated NPY file")
     if end < len(data):
         raise ImageError("NPY file with several arrays, or with data after its array")
     stored = np.frombuffer(data, dtype, count, start)
@@ -47,5 +47,5 @@ def _read_header(head: bytes) -> tuple[tuple[int, ...], bool, np.dtype, int]:
     except ImageError:
         raise
     except Exception as error:  # numpy evaluates it as a Python literal, which fails in many ways
-        raise ImageError("damaged NPY file: no valid header") from error
+        raise DamagedImageError("damaged NPY file: no valid header") from error
     return *header, file.tell()

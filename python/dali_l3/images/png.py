@@ -14,7 +14,7 @@ import numpy as np
 from .png_chunks import is_critical, is_sound, walk
 from .png_metadata import EXIF, ICC, KNOWN_KINDS, XMP, Metadata
 from .png_pixels import GRAY, PALETTE, RGB, Header, decode
-from .stored import PALETTE_DROPPED, PALETTE_EXPANDED, ImageError, ReadOptions, StoredImage, admit
+from .stored import PALETTE_DROPPED, PALETTE_EXPANDED, DamagedImageError, ImageError, ReadOptions, StoredImage, admit
 
 Chunks = Mapping[bytes, memoryview]
 Conversion = tuple[int, Callable[[np.ndarray], np.ndarray]]
@@ -65,7 +65,7 @@ def _survey(view: memoryview) -> tuple[Chunks, dict[str, bytes], list[str]]:
             if kind in KNOWN_KINDS:
                 chunks.setdefault(kind, body)
         elif is_critical(kind):
-            raise ImageError(f"damaged PNG file: wrong checksum of a chunk ({name})")
+            raise DamagedImageError(f"damaged PNG file: wrong checksum of a chunk ({name})")
         else:
             damaged[f"damaged {name} chunk ignored"] = None
         end, previous = position + 12 + len(body), kind
@@ -83,19 +83,19 @@ def _check_place(kind: bytes, previous: bytes, chunks: Chunks) -> None:
     if kind == b"CgBI":
         raise ImageError("Apple's own variant of PNG (CgBI): make a standard PNG of it first")
     if kind != b"IHDR" and not previous:
-        raise ImageError("damaged PNG file: no header")
+        raise DamagedImageError("damaged PNG file: no header")
     if kind in (b"IHDR", b"PLTE", b"tRNS") and kind in chunks:
-        raise ImageError(f"damaged PNG file: two {kind.decode()} chunks")
+        raise DamagedImageError(f"damaged PNG file: two {kind.decode()} chunks")
     if kind == b"IDAT" and kind in chunks and kind != previous:
-        raise ImageError("damaged PNG file: its IDAT chunks are not together")
+        raise DamagedImageError("damaged PNG file: its IDAT chunks are not together")
 
 
 def _check_order(kinds: list[bytes]) -> None:
     if b"IDAT" not in kinds:
-        raise ImageError("damaged PNG file: no image data")
+        raise DamagedImageError("damaged PNG file: no image data")
     order = [kind for kind in kinds if kind in (b"PLTE", b"tRNS", b"IDAT")]
     if order != sorted(order, key=(b"PLTE", b"tRNS", b"IDAT").index):
-        raise ImageError(f"damaged PNG file: wrong order of its chunks ({b', '.join(order).decode()})")
+        raise DamagedImageError(f"damaged PNG file: wrong order of its chunks ({b', '.join(order).decode()})")
 
 
 def _image_data(view: memoryview) -> Iterator[memoryview]:
@@ -110,13 +110,14 @@ def _palette_conversion(
     palette: memoryview | None, transparency: memoryview | None, options: ReadOptions
 ) -> Conversion:
     if palette is None:
-        raise ImageError("damaged PNG file: no palette")
+        raise DamagedImageError("damaged PNG file: no palette")
     if not 3 <= len(palette) <= 768 or len(palette) % 3:
-        raise ImageError(f"damaged PNG file: a palette of {len(palette)} bytes")
+        raise DamagedImageError(f"damaged PNG file: a palette of {len(palette)} bytes")
     colours = np.frombuffer(palette, np.uint8).reshape(-1, 3)
     if transparency is not None:
         if not 1 <= len(transparency) <= len(colours):
-            raise ImageError(f"damaged PNG file: {len(transparency)} alpha values for {len(colours)} palette entries")
+            counts = f"{len(transparency)} alpha values for {len(colours)} palette entries"
+            raise DamagedImageError(f"damaged PNG file: {counts}")
         alpha = np.full(len(colours), 255, np.uint8)
         alpha[: len(transparency)] = transparency
         colours = np.column_stack([colours, alpha])
@@ -128,7 +129,7 @@ def _palette_conversion(
 def _look_up(colours: np.ndarray, samples: np.ndarray) -> np.ndarray:
     needed = int(samples.max()) + 1
     if needed > len(colours):
-        raise ImageError(
+        raise DamagedImageError(
             f"damaged PNG file: a palette of {len(colours)} entries where the pixels need at least {needed}: "
             "--palette index keeps the numbers"
         )
@@ -137,7 +138,7 @@ def _look_up(colours: np.ndarray, samples: np.ndarray) -> np.ndarray:
 
 def _transparency_conversion(header: Header, transparency: memoryview) -> Conversion:
     if len(transparency) != 2 * header.channels:
-        raise ImageError(f"damaged PNG file: a transparent colour of {len(transparency)} bytes")
+        raise DamagedImageError(f"damaged PNG file: a transparent colour of {len(transparency)} bytes")
     colour = np.frombuffer(transparency, ">u2") & ((1 << header.depth) - 1)
     return header.channels + 1, partial(_add_alpha, header.depth, colour)
 

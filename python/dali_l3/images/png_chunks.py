@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from zlib_ng import zlib_ng
 
-from .stored import ImageError
+from .stored import DamagedImageError
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
@@ -28,12 +28,12 @@ def walk(data: memoryview, position: int = len(SIGNATURE)) -> Iterator[tuple[int
     kind = b""
     while kind != b"IEND":
         if position + 12 > len(data):
-            raise ImageError("truncated PNG file")
+            raise DamagedImageError("truncated PNG file")
         size, kind = struct.unpack_from(">I4s", data, position)
         if size > _MAX_SIZE or not kind.isalpha():
-            raise ImageError("damaged PNG file: data that is no chunk")
+            raise DamagedImageError("damaged PNG file: data that is no chunk")
         if position + 12 + size > len(data):
-            raise ImageError("truncated PNG file")
+            raise DamagedImageError("truncated PNG file")
         yield position, kind, data[position + 8 : position + 8 + size]
         position += 12 + size
 

@@ -11,7 +11,7 @@ import numpy as np
 from zlib_ng import zlib_ng
 
 from .png_chunks import SIGNATURE, chunk
-from .stored import ImageError, strips
+from .stored import DamagedImageError, ImageError, strips
 
 GRAY, RGB, PALETTE, GRAY_ALPHA, RGBA = 0, 2, 3, 4, 6  # colour types
 CHANNELS = {GRAY: 1, RGB: 3, PALETTE: 1, GRAY_ALPHA: 2, RGBA: 4}
@@ -41,14 +41,14 @@ class Header:
     def parse(cls, body: bytes) -> Header:
         """Raises ImageError for what the standard does not define."""
         if len(body) != 13:
-            raise ImageError(f"damaged PNG file: a header of {len(body)} bytes")
+            raise DamagedImageError(f"damaged PNG file: a header of {len(body)} bytes")
         width, height, depth, colour, compression, filtering, interlace = struct.unpack(">IIBBBBB", body)
         if max(width, height) > _MAX_SIDE:
-            raise ImageError(f"damaged PNG file: {width} x {height} pixels")
+            raise DamagedImageError(f"damaged PNG file: {width} x {height} pixels")
         if depth not in _DEPTHS.get(colour, ()):
-            raise ImageError(f"damaged PNG file: colour type {colour} of {depth} bits")
+            raise DamagedImageError(f"damaged PNG file: colour type {colour} of {depth} bits")
         if compression or filtering or interlace > 1:
-            raise ImageError("damaged PNG file: unknown method of compression, filtering or interlacing")
+            raise DamagedImageError("damaged PNG file: unknown method of compression, filtering or interlacing")
         return cls(width, height, depth, colour, bool(interlace))
 
     @property
@@ -88,7 +88,7 @@ def _read_image(stream: _PixelStream, header: Header, height: int, width: int) -
     for rows in strips(height, max(size, width * header.channels)):
         filtered = stream.read((rows.stop - rows.start) * (1 + size))
         if np.frombuffer(filtered, np.uint8)[:: 1 + size].max() > _LAST_FILTER:
-            raise ImageError("damaged PNG file: unknown filter of a row")
+            raise DamagedImageError("damaged PNG file: unknown filter of a row")
         packed = _unfilter(above + filtered, size, step)[1 if above else 0 :]
         above = b"\0" + packed[-1].tobytes()
         yield rows, _unpack(packed, header, width)
@@ -134,14 +134,14 @@ class _PixelStream:
         self._rest = b""  # of a piece, not inflated yet
         start = self._take(b"", 2)
         if not start:
-            raise ImageError("damaged PNG file: no image data")
+            raise DamagedImageError("damaged PNG file: no image data")
         if (
             len(start) < 2
             or start[0] & 0x8F != zlib_ng.DEFLATED
             or start[1] & 0x20
             or int.from_bytes(start[:2], "big") % 31
         ):
-            raise ImageError("damaged PNG file: its image data is not a zlib stream")
+            raise DamagedImageError("damaged PNG file: its image data is not a zlib stream")
         self._rest = start[2:]
 
     def read(self, size: int) -> bytes:
@@ -157,12 +157,12 @@ class _PixelStream:
     def finish(self) -> bool:
         """Checks that the stream ends here, and its checksum; returns whether bytes follow."""
         if self._inflate(1, may_end=True):
-            raise ImageError("damaged PNG file: more image data than its size explains")
+            raise DamagedImageError("damaged PNG file: more image data than its size explains")
         end = self._take(self._inflater.unused_data, 5)
         if len(end) < 4:
-            raise ImageError("damaged PNG file: its image data ends early")
+            raise DamagedImageError("damaged PNG file: its image data ends early")
         if int.from_bytes(end[:4], "big") != self._checksum:
-            raise ImageError("damaged PNG file: the checksum of its image data is wrong")
+            raise DamagedImageError("damaged PNG file: the checksum of its image data is wrong")
         return len(end) > 4
 
     def _inflate(self, limit: int, may_end: bool = False) -> bytes:
@@ -172,7 +172,7 @@ class _PixelStream:
             try:
                 data = self._inflater.decompress(piece, limit)
             except zlib_ng.error as error:
-                raise ImageError("damaged PNG file: its image data cannot be inflated") from error
+                raise DamagedImageError("damaged PNG file: its image data cannot be inflated") from error
             self._rest = self._inflater.unconsumed_tail
             if data:
                 return data
@@ -180,7 +180,7 @@ class _PixelStream:
                 break
         if may_end and self._inflater.eof:
             return b""
-        raise ImageError("damaged PNG file: its image data ends early")
+        raise DamagedImageError("damaged PNG file: its image data ends early")
 
     def _take(self, data: bytes, size: int) -> bytes:
         """`data` and what follows it, at least `size` bytes if there are so many."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .stored import ImageError, ReadOptions, StoredImage, admit, strips
+from .stored import DamagedImageError, ImageError, ReadOptions, StoredImage, admit, strips
 
 _GAP = rb"(?:\s|#[^\r\n]*[\r\n])+"
 _NUMBER = _GAP + rb"(\d{1,9})"
@@ -65,7 +65,7 @@ def read(data: bytes, options: ReadOptions) -> StoredImage:
 def _parse_header(data: bytes) -> _Header:
     match = _HEADER.match(data, 0, _MAX_HEADER)
     if match is None:
-        raise ImageError("damaged PNM file: no valid header")
+        raise DamagedImageError("damaged PNM file: no valid header")
     kind, width, height, *maximum = (int(value) for value in match.groups() if value is not None)
     header = _Header(kind, width, height, *(maximum or [1]), match.end())
     if not 1 <= header.maximum <= 65535:
@@ -77,7 +77,7 @@ def _binary(data: bytes, header: _Header) -> np.ndarray:
     row_size = header.width * header.channels * header.dtype.itemsize if header.kind > 4 else (header.width + 7) // 8
     end = header.end + row_size * header.height
     if end > len(data):
-        raise ImageError("truncated PNM file")
+        raise DamagedImageError("truncated PNM file")
     if not _REST.match(data, end):
         raise _surplus()
     stored = np.frombuffer(data, np.uint8, row_size * header.height, header.end)
@@ -96,7 +96,7 @@ def _bits_as_text(data: bytes, header: _Header) -> np.ndarray:
     for text in _blocks(data, header.end, _ANYTHING):
         digits = text.translate(None, _WHITESPACE)  # they need no gaps
         if digits.translate(None, b"01"):
-            raise ImageError("damaged PNM file: something other than 0 and 1 among its samples")
+            raise DamagedImageError("damaged PNM file: something other than 0 and 1 among its samples")
         count = _append(samples, count, np.frombuffer(digits, np.uint8) - np.uint8(ord("1")))  # 0 is white: 255
     return _whole(samples, count)
 
@@ -106,7 +106,7 @@ def _numbers_as_text(data: bytes, header: _Header) -> np.ndarray:
     count = 0
     for text in _blocks(data, header.end, _SPACE):
         if text.translate(None, _DIGITS + _WHITESPACE):
-            raise ImageError("damaged PNM file: something other than numbers among its samples")
+            raise DamagedImageError("damaged PNM file: something other than numbers among its samples")
         numbers = np.fromstring(text.strip(), np.int64, sep=" ")  # larger ones become the largest
         _check_maximum(numbers, header)
         count = _append(samples, count, numbers)
@@ -137,13 +137,13 @@ def _append(samples: np.ndarray, count: int, more: np.ndarray) -> int:
 
 def _whole(samples: np.ndarray, count: int) -> np.ndarray:
     if count < len(samples):
-        raise ImageError(f"truncated PNM file: {count} of {len(samples)} samples")
+        raise DamagedImageError(f"truncated PNM file: {count} of {len(samples)} samples")
     return samples
 
 
 def _check_maximum(samples: np.ndarray, header: _Header) -> None:
     if samples.size and samples.max() > header.maximum:
-        raise ImageError(f"damaged PNM file: a sample exceeds the maximum value of {header.maximum}")
+        raise DamagedImageError(f"damaged PNM file: a sample exceeds the maximum value of {header.maximum}")
 
 
 def _surplus() -> ImageError:

@@ -13,7 +13,6 @@ from .exif import apply_orientation, neutralise_orientation, neutralise_xmp_orie
 from .signatures import READABLE_FORMATS, not_an_image, sniff, sniff_file, unsupported
 from .stored import DEFAULT_OPTIONS, MAX_METADATA, DamagedImageError, ImageError, ReadOptions, StoredImage
 
-_DAMAGE = ("damaged", "truncated")  # how the readers begin what they say of files that are not sound
 _METADATA_OVERHEAD = 64  # more than the keys and padding of three entries take
 
 _READERS = {
@@ -65,10 +64,8 @@ def read_as_stored(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> Store
         raise ImageError(unsupported(name))
     try:
         return _READERS[name](data, options)
-    except MemoryError:
+    except (ImageError, MemoryError):
         raise
-    except ImageError as error:
-        raise _told_apart(error) from error.__cause__
     except Exception as error:  # damaged files make the image libraries raise errors of every type
         raise DamagedImageError(f"damaged or unusual {name} file") from error
 
@@ -106,15 +103,7 @@ def count_pages(file: bytes | str) -> int:
     Raises ImageError if it is damaged, OSError.
     """
     name = sniff(file) if isinstance(file, bytes) else sniff_file(file)
-    try:
-        return tiff.page_count(file) if name == "TIFF" else 1
-    except ImageError as error:
-        raise _told_apart(error) from error.__cause__
-
-
-def _told_apart(error: ImageError) -> ImageError:
-    """The same error, as a DamagedImageError if it says that the file is not sound."""
-    return DamagedImageError(str(error)) if str(error).startswith(_DAMAGE) else error
+    return tiff.page_count(file) if name == "TIFF" else 1
 
 
 def prepare_process() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import imagecodecs
 import numpy as np
 
-from .stored import ImageError, ReadOptions, StoredImage, admit
+from .stored import DamagedImageError, ImageError, ReadOptions, StoredImage, admit
 
 _LOSSY, _LOSSLESS, _ALPHA, _EXTENDED, _ANIMATION, _FRAME = b"VP8 ", b"VP8L", b"ALPH", b"VP8X", b"ANIM", b"ANMF"
 _ANIMATION_FLAG, _ALPHA_FLAG = 0x02, 0x10  # of extended files, which announce so what they hold
@@ -49,7 +49,7 @@ def read(data: bytes, options: ReadOptions) -> StoredImage:
 
 
 def _damaged(what: str) -> ImageError:
-    return ImageError(f"damaged WebP file: {what}")
+    return DamagedImageError(f"damaged WebP file: {what}")
 
 
 def _number(field: bytes | memoryview) -> int:

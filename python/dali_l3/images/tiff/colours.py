@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..stored import PALETTE_DROPPED, PALETTE_EXPANDED, ImageError, ReadOptions, strips
+from ..stored import PALETTE_DROPPED, PALETTE_EXPANDED, DamagedImageError, ImageError, ReadOptions, strips
 from .compression import COMPRESSION
 from .directories import Directory
 from .layout import Layout
@@ -92,7 +92,7 @@ def _check_samples(directory: Directory, layout: Layout, photometric: int) -> li
     kinds = directory.integers(_EXTRA_SAMPLES).tolist()
     name = _NAMES[photometric]
     if extra < 0 or (kinds and len(kinds) != extra):
-        raise ImageError(
+        raise DamagedImageError(
             f"damaged TIFF file: {name} colours do not go with {layout.samples} as SamplesPerPixel "
             f"and {len(kinds)} values of ExtraSamples"
         )
@@ -115,7 +115,7 @@ def _read_palette(directory: Directory, layout: Layout, notes: list[str]) -> np.
     entries = 1 << layout.bits
     values = directory.integers(_COLOUR_MAP, 3 * entries)
     if values.size != 3 * entries or directory.entries[_COLOUR_MAP].count != 3 * entries:
-        raise ImageError(f"damaged TIFF file: its palette does not hold {entries} colours")
+        raise DamagedImageError(f"damaged TIFF file: its palette does not hold {entries} colours")
     colours = values.reshape(3, entries).T.astype(np.uint16)
     if colours.max() < 256:
         if colours.any():

@@ -16,7 +16,7 @@ import imagecodecs
 import numpy as np
 
 from ..jpeg_stream import ADOBE, APP0, APP14, JFIF, JpegStream
-from ..stored import ImageError
+from ..stored import DamagedImageError, ImageError
 from . import ccitt
 from .directories import Directory
 from .layout import Layout
@@ -167,7 +167,7 @@ class _Jpeg:
     def __init__(self, directory: Directory, photometric: int, notes: list[str]):
         tables = directory.raw(JPEG_TABLES)
         if tables and not (tables[:2] == b"\xff\xd8" and tables[-2:] == b"\xff\xd9"):
-            raise ImageError("damaged TIFF file: its JPEG tables make no sense")
+            raise DamagedImageError("damaged TIFF file: its JPEG tables make no sense")
         self._tables = tables[2:-2]
         self._transform = 1 if photometric == _YCBCR else 0
         self._notes = notes
@@ -280,7 +280,7 @@ def read_compression(directory: Directory, layout: Layout, photometric: int) -> 
         return Compression(name, predictor == 2, fill=lambda data, out, rows: decode(reverse(data), out))
     if code in _CCITT:
         if (samples, bits) != (1, 1):
-            raise ImageError(f"damaged TIFF file: {_CCITT[code]} is for bilevel images alone")
+            raise DamagedImageError(f"damaged TIFF file: {_CCITT[code]} is for bilevel images alone")
         options = directory.integer(T6_OPTIONS if code == ccitt.GROUP_4 else T4_OPTIONS)
         if options & ccitt.UNCOMPRESSED_MODE and code != ccitt.RLE:
             raise ImageError("TIFF with CCITT codes in uncompressed mode is not supported")

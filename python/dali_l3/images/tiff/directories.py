@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from ..stored import ImageError
+from ..stored import DamagedImageError, ImageError
 
 MAX_DIRECTORIES = 65536
 """Directories, of pages and of all below them, above which a file is refused."""
@@ -48,17 +48,17 @@ class Source:
         version = struct.unpack_from(self.order + "H", head, 2)[0] if self.order and len(head) >= 8 else 0
         self.big = version == 43
         if not (version == 42 or (self.big and head[4:8] == struct.pack(self.order + "HH", 8, 0) and len(head) == 16)):
-            raise ImageError("damaged TIFF file: its header makes no sense")
+            raise DamagedImageError("damaged TIFF file: its header makes no sense")
         (self.first,) = struct.unpack_from(self.order + ("Q" if self.big else "I"), head, 8 if self.big else 4)
 
     def read(self, offset: int, size: int) -> bytes:
         """Raises ImageError where the file ends before."""
         if offset + size > self.size:
-            raise ImageError("damaged TIFF file: it refers to data beyond its end")
+            raise DamagedImageError("damaged TIFF file: it refers to data beyond its end")
         self._file.seek(offset)
         data = self._file.read(size)
         if len(data) < size:
-            raise ImageError("damaged TIFF file: it became shorter while it was read")
+            raise DamagedImageError("damaged TIFF file: it became shorter while it was read")
         return data
 
 
@@ -88,9 +88,9 @@ class Directory:
             return b""
         kind, number, offset = self.entries[tag]
         if kind not in TYPE_SIZES:
-            raise ImageError(f"damaged TIFF file: tag {tag} has values of an unknown type")
+            raise DamagedImageError(f"damaged TIFF file: tag {tag} has values of an unknown type")
         if offset + number * TYPE_SIZES[kind] > self.source.size:
-            raise ImageError(f"damaged TIFF file: the values of tag {tag} lie beyond its end")
+            raise DamagedImageError(f"damaged TIFF file: the values of tag {tag} lie beyond its end")
         return self.source.read(offset, min(number, number if count is None else count) * TYPE_SIZES[kind])
 
     def integers(self, tag: int, count: int | None = None) -> np.ndarray:
@@ -100,7 +100,7 @@ class Directory:
             return np.empty(0, np.uint64)
         kind = self.entries[tag].type
         if kind not in _UNSIGNED:
-            raise ImageError(f"damaged TIFF file: the values of tag {tag} are no unsigned integers")
+            raise DamagedImageError(f"damaged TIFF file: the values of tag {tag} are no unsigned integers")
         return np.frombuffer(data, self.source.order + _UNSIGNED[kind])
 
     def integer(self, tag: int, default: int = 0) -> int:
@@ -170,7 +170,7 @@ def _parse(source: Source, offset: int) -> tuple[dict[int, Entry], int, int]:
     (count,) = struct.unpack(source.order + count_format, source.read(offset, count_size))
     size = count_size + count * entry_size + inline
     if count == 0 or offset + size > source.size:
-        raise ImageError("damaged TIFF file: one of its directories is empty, or lies beyond its end")
+        raise DamagedImageError("damaged TIFF file: one of its directories is empty, or lies beyond its end")
     table = source.read(offset + count_size, count * entry_size + inline)
     entries: dict[int, Entry] = {}
     place = offset + count_size + entry_size - inline
@@ -198,13 +198,13 @@ class _Walk:
         """The directory at `offset` and those that follow it."""
         while offset:
             if offset in self._visited:
-                raise ImageError("damaged TIFF file: its pages form a loop")
+                raise DamagedImageError("damaged TIFF file: its pages form a loop")
             if len(self._visited) == MAX_DIRECTORIES:
                 raise _too_many()
             self._visited.add(offset)
             entries, size, following = _parse(self._source, offset)
             self._bytes += size
             if self._bytes > self._source.size:
-                raise ImageError("damaged TIFF file: its pages overlap")
+                raise DamagedImageError("damaged TIFF file: its pages overlap")
             yield Directory(self._source, entries)
             offset = following

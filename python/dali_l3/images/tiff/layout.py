@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..stored import ImageError
+from ..stored import DamagedImageError, ImageError
 from .directories import Directory
 
 WIDTH, HEIGHT, BITS, SAMPLES, PLANAR = 256, 257, 258, 277, 284
@@ -92,13 +92,13 @@ def read_layout(directory: Directory) -> Layout:
     else:
         segment_width, segment_height = width, min(directory.integer(ROWS_PER_STRIP, height), height)
     if min(width, height, samples, segment_width, segment_height) < 1:
-        raise ImageError("damaged TIFF file: the size of the image, or of its strips or tiles, is missing")
+        raise DamagedImageError("damaged TIFF file: the size of the image, or of its strips or tiles, is missing")
     depth = max(directory.integer(_DEPTH, 1), directory.integer(_TILE_DEPTH, 1) if tiled else 1)
     if depth > 1:
         raise ImageError(f"volume of {depth} planes: save each as a page, or a file, of its own")
     planar = directory.integer(PLANAR, 1)
     if planar not in (1, _SEPARATE_PLANES):
-        raise ImageError(f"damaged TIFF file: its planar configuration is {planar}")
+        raise DamagedImageError(f"damaged TIFF file: its planar configuration is {planar}")
     separate = planar == _SEPARATE_PLANES and samples > 1
     bits = _bits(directory, samples)
     return Layout(width, height, samples, bits, separate, tiled, segment_width, segment_height)
@@ -122,7 +122,7 @@ def has_all_data(directory: Directory) -> bool:
     return True
 
 
-class _DataMissing(ImageError):
+class _DataMissing(DamagedImageError):
     def __init__(self) -> None:
         super().__init__("damaged TIFF file: strips or tiles are missing, or lie beyond its end")
 
@@ -149,7 +149,7 @@ def _bits(directory: Directory, samples: int) -> int:
     """Bits of each sample; a single value stands for all."""
     values = directory.integers(BITS, samples)
     if values.size not in (0, 1, samples):
-        raise ImageError(f"damaged TIFF file: it has {samples} samples a pixel, but bits of {values.size}")
+        raise DamagedImageError(f"damaged TIFF file: it has {samples} samples a pixel, but bits of {values.size}")
     if values.size and (values != values[0]).any():
         listed = ", ".join(map(str, values[:8].tolist()))
         raise ImageError(f"TIFF with samples of different bits ({listed}) is not supported")

@@ -7,7 +7,7 @@ import sys
 import imagecodecs
 import numpy as np
 
-from ..stored import ImageError, strips
+from ..stored import DamagedImageError, ImageError, strips
 from .compression import Compression
 from .directories import Directory
 from .layout import Layout, Segment
@@ -51,7 +51,8 @@ def _read_segment(
         except MemoryError:
             raise
         except ImageError as error:
-            raise ImageError(f"{error} ({layout.name(segment)} of a TIFF file)") from None
+            kind = DamagedImageError if isinstance(error, DamagedImageError) else ImageError
+            raise kind(f"{error} ({layout.name(segment)} of a TIFF file)") from None
         except Exception:  # the decoders raise errors of every type
             continue
         if not direct:
@@ -65,7 +66,7 @@ def _read_segment(
         problem = "is too short"
     else:
         problem = f"cannot be decompressed to its size ({compression.name})"
-    raise ImageError(f"damaged TIFF file: {layout.name(segment)} {problem}")
+    raise DamagedImageError(f"damaged TIFF file: {layout.name(segment)} {problem}")
 
 
 def _decode(stored: memoryview, block: np.ndarray, bits: int, compression: Compression, swap: bool) -> None:
