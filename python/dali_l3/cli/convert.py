@@ -134,7 +134,7 @@ def convert(
     if dry_run:
         outcomes = preview(work.tasks, converting.refusal)
     else:
-        options = stored.ReadOptions(max_pixels, palette.value, page=0 if pages is Pages.FIRST else None)
+        options = stored.ReadOptions(max_pixels, palette.value, page="first" if pages is Pages.FIRST else None)
         function = functools.partial(converting.convert_file, effort=effort, options=options)
         outcomes = run_plan(work, function, workers, reading.prepare_process)
         if record:

@@ -43,13 +43,14 @@ class ReadOptions:
     max_pixels: images of more pixels are refused before anything of them is decoded
     palette: what becomes of images with a palette: "rgb", their colours, or "index", the numbers of the palette's
         entries as gray, uint8 or uint16 (masks whose numbers are labels)
-    page: of files that hold several pages, the one to read, from 0; None: such files are refused
+    page: of files that hold several pages, the one to read, from 0, or "first", which is noted; None: such files are
+        refused
     reserve: called once, before pixels are decoded, with the bytes that they will take; may wait until there is memory
     """
 
     max_pixels: int = DEFAULT_MAX_PIXELS
     palette: Palette = "rgb"
-    page: int | None = None
+    page: int | Literal["first"] | None = None
     reserve: Callable[[int], None] | None = None
 
 

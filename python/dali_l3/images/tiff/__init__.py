@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 from ...files import open_regular
 from ..stored import ImageError, ReadOptions, StoredImage, admit
@@ -86,13 +86,14 @@ def _full_pages(directories: Directories) -> list[Directory]:
     return pages
 
 
-def _choose_page(directories: Directories, number: int | None) -> Directory:
+def _choose_page(directories: Directories, wanted: int | Literal["first"] | None) -> Directory:
     pages = _full_pages(directories)
-    if number is None and len(pages) > 1:
+    if wanted is None and len(pages) > 1:
         raise ImageError(f"holds {len(pages)} pages: --pages first or split")
-    if number is not None and number >= len(pages):
+    number = wanted if isinstance(wanted, int) else 0
+    if number >= len(pages):
         raise ImageError(f"there is no page {number + 1} in a TIFF file of {len(pages)}")
-    page = pages[number or 0]
+    page = pages[number]
     stack = _hidden_planes(page)
     if stack > len(pages):
         raise ImageError(f"stack of {stack} planes in one page: save each as a page, or a file, of its own")
@@ -106,11 +107,11 @@ def _hidden_planes(page: Directory) -> int:
     return max(planes, int(description[1]) if description else 1)
 
 
-def _notes_about_pages(directories: Directories, number: int | None) -> list[str]:
+def _notes_about_pages(directories: Directories, wanted: int | Literal["first"] | None) -> list[str]:
     full = len(directories.full_pages)
     others = len(directories.pages) - full + directories.below
     notes = []
-    if number == 0 and full > 1:
+    if wanted == "first" and full > 1:
         notes.append(f"the first of {full} pages was taken")
     if others:
         notes.append(f"{others} reduced {'copy or mask' if others == 1 else 'copies or masks'} left out")
