@@ -15,7 +15,7 @@ SOURCES := CMakeLists.txt $(shell find cmake csrc python -type f -not -name '*.p
 help:
 	@echo "make demo    convert photographs to L3, decode them with DALI, compare with PNG, BMP and JPEG"
 	@echo "make test    run the C++ and the Python tests"
-	@echo "make lint    check format and style; make format mends the format"
+	@echo "make lint    check format, style and types; make format mends the format"
 	@echo "make docs    build the site with the guide and the reference: build/docs/index.html"
 	@echo "make fuzz    fuzz the decoder and the readers' checks with libFuzzer (needs clang); SECONDS=300, for each"
 	@echo "make build   install the package with everything it needs into .venv"
@@ -87,6 +87,7 @@ lint: $(VENV)/tools
 	ruff check .
 	ruff format --check .
 	$(CPP_SOURCES) | xargs clang-format --dry-run --Werror
+	mypy
 
 format: $(VENV)/tools
 	ruff check --fix .

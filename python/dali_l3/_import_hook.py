@@ -6,9 +6,10 @@ import importlib
 import itertools
 import sys
 from collections.abc import Callable
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 
 def when_imported(name: str, callback: Callable[[], None]) -> None:
@@ -45,7 +46,7 @@ class _Finder:
             spec: ModuleSpec | None = find_spec(name, path, target)
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader, self._callback)
+                    spec.loader = cast(Loader, _Loader(spec.loader, self._callback))
                 return spec
         return None
 

@@ -22,7 +22,7 @@ _TIME_UNITS = (1, 100, 10_000_000, 1_000_000_000)
 _BLOCK = 1 << 20  # bytes
 
 
-def open_regular(path: str | os.PathLike) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """Opens a file for reading. Raises OSError, also for a FIFO, a socket or a device: they might keep us forever."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
@@ -42,7 +43,7 @@ for command in (convert, export, verify, info, profile):
 
 def run() -> None:
     """Runs the command line and exits."""
-    if sys.stdout:  # which may be closed
+    if isinstance(sys.stdout, io.TextIOWrapper):  # it may be closed, or a test's
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold what the terminal's encoding lacks
     try:
         app()

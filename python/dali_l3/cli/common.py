@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Annotated
 
@@ -13,7 +13,7 @@ import typer
 from ..conversion.mix_record import RECORD_NAME
 from ..errors import ConversionError
 from ..jobs.display import Totals, console, printable, show
-from ..jobs.outcomes import Outcome
+from ..jobs.outcomes import Outcome, Outcomes, Task
 from ..jobs.planning import Plan, PlanError
 
 EXIT_FAILED = 1
@@ -54,7 +54,7 @@ def import_with_image_libraries(*names: str) -> list[ModuleType]:
 
 def finish(
     work: Plan,
-    outcomes: Iterator[Outcome],
+    outcomes: Outcomes,
     verb: str,
     report: str | None,
     strict: bool = False,
@@ -63,7 +63,7 @@ def finish(
 ) -> Totals:
     """Shows the run and returns what it came to; exits if it was interrupted or failed."""
 
-    def every_outcome() -> Iterator[Outcome]:
+    def every_outcome() -> Outcomes:
         yield from work.outcomes
         yield from outcomes
 
@@ -94,7 +94,8 @@ def _check_report(report: str, work: Plan, dry_run: bool) -> None:
     """Raises PlanError in a dry run, which writes nothing, and if the report would replace a file of the run."""
     if dry_run:
         raise PlanError("--dry-run writes no report: --report - prints it")
-    paths = {path for item in (*work.tasks, *work.outcomes) for path in (item.source, item.target) if path}
+    items: list[Task | Outcome] = [*work.tasks, *work.outcomes]
+    paths = {path for item in items for path in (item.source, item.target) if path}
     paths.update(os.path.join(folder, RECORD_NAME) for folder in work.folders[:1])
     for path in paths:
         if _are_same_file(path, report):

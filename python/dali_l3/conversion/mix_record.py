@@ -106,7 +106,7 @@ class MixRecord:
         for name, total in self.totals().items():
             line = f"{name}: {total['drawn']} drawn"
             if total["files"]:
-                line += f", {counted(total['files'], 'file')}, {total['bytes'] / 1e6:.2f} MB"
+                line += f", {counted(int(total['files']), 'file')}, {total['bytes'] / 1e6:.2f} MB"
             if "psnr_mean" in total:
                 line += f", PSNR {total['psnr_mean']:.2f} dB on average, {total['psnr_min']:.2f} dB at worst"
             if total["not_representable"]:

@@ -9,13 +9,13 @@ import hashlib
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from ..errors import ConversionError, TargetError
 from ..images.formats import find_format
 from ..images.signatures import sniff_file
 from ..images.stored import Palette
-from ..jobs.outcomes import Outcome
+from ..jobs.outcomes import Outcomes
 from ..jobs.planning import Direction, Plan, PlanError, plan_tree
 from ..jobs.walking import walk
 from .apportioning import apportion
@@ -125,7 +125,7 @@ def plan_mix(
     return work, record
 
 
-def recorded(outcomes: Iterator[Outcome], record: MixRecord, source: str, target: str) -> Iterator[Outcome]:
+def recorded(outcomes: Outcomes, record: MixRecord, source: str, target: str) -> Outcomes:
     """Passes on the outcomes of a plan by `plan_mix`, and saves the record: before the first, and however it ends.
 
     Raises OSError if the record cannot be saved.

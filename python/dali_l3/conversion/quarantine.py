@@ -8,11 +8,11 @@ import errno
 import itertools
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from ..errors import ConversionError
 from ..files import remove_stale_partials, write_atomically
-from ..jobs.outcomes import Outcome
+from ..jobs.outcomes import Outcome, Outcomes
 from ..jobs.planning import PlanError, is_inside
 
 
@@ -34,7 +34,7 @@ class Quarantine:
                 raise PlanError(f"{folder}: the quarantine must not hold what is verified ({path})")
         self._folder, self._verified = folder, verified
 
-    def receive(self, outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
+    def receive(self, outcomes: Outcomes) -> Outcomes:
         """Passes on the outcomes of `verify_file`, and moves the files that are damaged.
 
         The reason of such an outcome then says also where the file went, or why it did not.

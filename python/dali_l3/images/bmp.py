@@ -94,7 +94,8 @@ def _look_up(table: np.ndarray, numbers: np.ndarray) -> np.ndarray:
             f"a palette of {len(table)} entries where the pixels need at least {needed}: "
             "--palette index keeps the numbers"
         )
-    return table[numbers]
+    pixels: np.ndarray = table[numbers]
+    return pixels
 
 
 def _unpack(packed: np.ndarray, bits: int) -> np.ndarray:
@@ -175,7 +176,8 @@ def _read_true_colour(data: bytes, header: BmpHeader, options: ReadOptions) -> S
         words = rows[block]
         for channel, (shift, bits) in enumerate(samples):
             values = (words >> shift) & ((1 << bits) - 1)
-            pixels[(*block, channel)] = values if scales[channel] is None else scales[channel][values]
+            scale = scales[channel]
+            pixels[(*block, channel)] = values if scale is None else scale[values]
         if unused:
             always &= int(np.bitwise_and.reduce(words, axis=None))
             ever |= int(np.bitwise_or.reduce(words, axis=None))

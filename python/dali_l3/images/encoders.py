@@ -9,7 +9,8 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import imagecodecs
 import numpy as np
@@ -28,13 +29,13 @@ def encode_png(pixels: np.ndarray, metadata: Mapping[str, bytes], level: int = 6
 
     level: zlib's compression level, 0 … 9.
     """
-    png = imagecodecs.png_encode(np.ascontiguousarray(pixels), level=level)
+    png: bytes = imagecodecs.png_encode(np.ascontiguousarray(pixels), level=level)
     chunks = [_PNG_CHUNKS[key](value) for key, value in metadata.items() if key in _PNG_CHUNKS]
     view = memoryview(png)
     return b"".join([view[:_IHDR_END], *chunks, view[_IHDR_END:]]) if chunks else png
 
 
-_PNG_CHUNKS = {
+_PNG_CHUNKS: dict[str, Callable[[bytes], bytes]] = {
     "icc": lambda profile: chunk(b"iCCP", b"ICC profile\x00\x00" + zlib.compress(profile)),
     "exif": lambda exif: chunk(b"eXIf", exif),
     "xmp": lambda xmp: chunk(b"iTXt", b"XML:com.adobe.xmp\x00\x00\x00\x00\x00" + xmp),  # not compressed, no language
@@ -62,7 +63,8 @@ def encode_tiff(pixels: np.ndarray, metadata: Mapping[str, bytes]) -> bytes:
 
 def encode_bmp(pixels: np.ndarray, metadata: Mapping[str, bytes]) -> bytes:
     """Encodes gray (with a palette of 256 grays) or RGB, uint8; keeps no metadata."""
-    return imagecodecs.bmp_encode(pixels)
+    bmp: bytes = imagecodecs.bmp_encode(pixels)
+    return bmp
 
 
 def encode_webp(pixels: np.ndarray, metadata: Mapping[str, bytes], quality: int | None = None) -> bytes:
@@ -70,7 +72,7 @@ def encode_webp(pixels: np.ndarray, metadata: Mapping[str, bytes], quality: int 
 
     quality: 1 … 100, lossy; None: lossless.
     """
-    options = {"lossless": True} if quality is None else {"quality": quality}
+    options: dict[str, Any] = {"lossless": True} if quality is None else {"quality": quality}
     options["exact"] = True  # keeps the colours under transparent pixels
     if "xmp" in metadata:
         options["xmp"] = metadata["xmp"]
@@ -89,7 +91,7 @@ def encode_jpeg(pixels: np.ndarray, metadata: Mapping[str, bytes], quality: int)
     return _encode_with_pillow("JPEG", pixels, quality=quality, extra=extra, **_pillow_metadata(metadata))
 
 
-def _encode_with_pillow(format: str, pixels: np.ndarray, **options) -> bytes:
+def _encode_with_pillow(format: str, pixels: np.ndarray, **options: Any) -> bytes:
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, format, **options)
     return file.getvalue()

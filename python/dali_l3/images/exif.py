@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable
 
 import numpy as np
 
@@ -18,7 +19,7 @@ _SHORT = 3
 
 _XMP_ORIENTATION = re.compile(rb"""(tiff:Orientation(?:\s*=\s*["']|>)\s*)([1-8])\b""")
 
-_TRANSFORMS = {
+_TRANSFORMS: dict[int, Callable[[np.ndarray], np.ndarray]] = {
     2: np.fliplr,
     3: lambda pixels: np.rot90(pixels, 2),
     4: np.flipud,

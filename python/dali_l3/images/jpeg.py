@@ -96,7 +96,7 @@ def _number_of_pictures(index: bytes) -> int:
         for position in range(directory + 2, directory + 2 + 12 * entries, 12):
             tag, _, _, value = struct.unpack_from(f"{order}HHII", index, position)
             if tag == _NUMBER_OF_PICTURES:
-                return value
+                return int(value)
     except struct.error:  # no byte order, or an offset points outside the index
         pass
     return 1

@@ -83,7 +83,7 @@ class JpegStream:
             return self.channels
         horizontal, vertical = (max(factors) for factors in zip(*self._samplings.values(), strict=True))
         samples = sum(h * v for h, v in self._samplings.values()) / (horizontal * vertical)
-        return self.channels + math.ceil(2 * samples)
+        return self.channels + int(math.ceil(2 * samples))
 
     def decode(self, notes: list[str]) -> np.ndarray:
         """The pixels, uint8, (H, W) or (H, W, 3), RGB. Appends to `notes` what was ignored or could not be made sure.
@@ -239,7 +239,8 @@ def _decode_strictly(data: bytearray, channels: int, **options: int) -> np.ndarr
     """The pixels; None if libjpeg-turbo fails or warns."""
     data += _END
     try:
-        return simplejpeg.decode_jpeg(data, "GRAY" if channels == 1 else "RGB", strict=True, **options)
+        pixels: np.ndarray = simplejpeg.decode_jpeg(data, "GRAY" if channels == 1 else "RGB", strict=True, **options)
+        return pixels
     except ValueError:
         return None
     finally:
@@ -285,7 +286,7 @@ def _is_usual(data: bytearray) -> bool:
 
 def _decode_unusual(data: bytearray, notes: list[str]) -> np.ndarray:
     try:
-        pixels = imagecodecs.jpeg8_decode(data + _END)
+        pixels: np.ndarray = imagecodecs.jpeg8_decode(data + _END)
     except Exception:
         raise damaged("errors in its header or its pixel data") from None
     notes.append("unusual chroma subsampling: the pixel data could not be checked for damage")

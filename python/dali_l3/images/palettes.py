@@ -42,8 +42,9 @@ def has_coloured_palette(path: str, page: int = 0) -> bool:
 
 def _has_coloured_bmp_palette(start: bytes) -> bool:
     size = int.from_bytes(start[14:18], "little")
-    bits, entry = (start[24:26], 3) if size == 12 else (start[28:30], 4)
-    bits, used = int.from_bytes(bits, "little"), 0 if size == 12 else int.from_bytes(start[46:50], "little")
+    place, entry = (24, 3) if size == 12 else (28, 4)
+    bits = int.from_bytes(start[place : place + 2], "little")
+    used = 0 if size == 12 else int.from_bytes(start[46:50], "little")
     if not 1 <= bits <= 8:
         return False
     first = 14 + size

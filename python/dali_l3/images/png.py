@@ -25,7 +25,7 @@ def read(data: bytes, options: ReadOptions) -> StoredImage:
     """All colour types and depths. Palettes and transparent colours become RGB, RGBA or gray and alpha."""
     view = memoryview(data)
     chunks, metadata, notes = _survey(view)
-    header = Header.parse(chunks[b"IHDR"])
+    header = Header.parse(bytes(chunks[b"IHDR"]))
     transparency = chunks.get(b"tRNS")
     if header.colour == PALETTE:
         channels, convert = _palette_conversion(chunks.get(b"PLTE"), transparency, options)
@@ -133,7 +133,8 @@ def _look_up(colours: np.ndarray, samples: np.ndarray) -> np.ndarray:
             f"damaged PNG file: a palette of {len(colours)} entries where the pixels need at least {needed}: "
             "--palette index keeps the numbers"
         )
-    return colours[samples[:, :, 0]]
+    pixels: np.ndarray = colours[samples[:, :, 0]]
+    return pixels
 
 
 def _transparency_conversion(header: Header, transparency: memoryview) -> Conversion:

@@ -41,7 +41,7 @@ def walk(data: memoryview, position: int = len(SIGNATURE)) -> Iterator[tuple[int
 def is_sound(data: memoryview, position: int, size: int) -> bool:
     """Whether the checksum of the chunk at `position`, whose body has `size` bytes, is right."""
     end = position + 8 + size
-    return zlib_ng.crc32(data[position + 4 : end]) == int.from_bytes(data[end : end + 4], "big")
+    return int(zlib_ng.crc32(data[position + 4 : end])) == int.from_bytes(data[end : end + 4], "big")
 
 
 def is_critical(kind: bytes) -> bool:

@@ -75,7 +75,7 @@ class Metadata:
         elif kind in _TEXT_KINDS:
             self._leave_out(_LEFT_OUT_TEXTS.get(keyword, "texts"))
         elif kind in _LEFT_OUT:
-            if body != _SRGB.get(kind):
+            if bytes(body) != _SRGB.get(kind):
                 self._leave_out(_LEFT_OUT[kind])
         elif kind not in _NOT_MISSED:
             self._leave_out("chunks of unknown kinds")

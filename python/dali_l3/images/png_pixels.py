@@ -105,7 +105,7 @@ def _unfilter(filtered: bytes, size: int, step: int) -> np.ndarray:
     depth, colour = _TYPES_OF_STEPS[step]
     header = struct.pack(">IIBBBBB", size // step, len(filtered) // (1 + size), depth, colour, 0, 0, 0)
     chunks = (chunk(b"IHDR", header), chunk(b"IDAT", zlib_ng.compress(filtered, 0)), chunk(b"IEND", b""))
-    rows = imagecodecs.png_decode(b"".join((SIGNATURE, *chunks)))
+    rows: np.ndarray = imagecodecs.png_decode(b"".join((SIGNATURE, *chunks)))
     if depth == 16:
         rows = rows.astype(">u2", copy=False)
     return rows.reshape(len(rows), -1).view(np.uint8)
@@ -170,7 +170,7 @@ class _PixelStream:
         while not self._inflater.eof:
             piece = self._rest or next(self._pieces, b"")
             try:
-                data = self._inflater.decompress(piece, limit)
+                data: bytes = self._inflater.decompress(piece, limit)
             except zlib_ng.error as error:
                 raise DamagedImageError("damaged PNG file: its image data cannot be inflated") from error
             self._rest = self._inflater.unconsumed_tail

@@ -67,7 +67,7 @@ def _parse_header(data: bytes) -> _Header:
     if match is None:
         raise DamagedImageError("damaged PNM file: no valid header")
     kind, width, height, *maximum = (int(value) for value in match.groups() if value is not None)
-    header = _Header(kind, width, height, *(maximum or [1]), match.end())
+    header = _Header(kind, width, height, maximum[0] if maximum else 1, match.end())
     if not 1 <= header.maximum <= 65535:
         raise ImageError(f"PNM with a maximum value of {header.maximum}; 1 … 65535 are possible")
     return header

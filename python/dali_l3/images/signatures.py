@@ -97,7 +97,7 @@ def not_an_image(head: bytes) -> str | None:
     return next((f"is {what}" for prefix, what in _OTHERS_THAN_IMAGES if start.startswith(prefix)), None)
 
 
-def sniff_file(path: str | os.PathLike) -> str | None:
+def sniff_file(path: str | os.PathLike[str]) -> str | None:
     """`sniff` for the file at `path`. Raises OSError."""
     with open_regular(path) as file:
         return sniff(file.read(HEAD_SIZE))

@@ -36,7 +36,7 @@ def read(data: bytes, options: ReadOptions) -> StoredImage:
     if chunks and chunks[0][0] == _EXTENDED:
         flags, canvas = _extended_header(chunks.pop(0)[1])
     if flags & _ANIMATION_FLAG:
-        chunks = _only_frame(chunks, canvas)
+        chunks = _only_frame(chunks, canvas or (0, 0))
     size, bytes_per_pixel = _picture(chunks, flags)
     if canvas not in (None, size):
         raise _damaged("a picture of {} x {} pixels on a canvas of {} x {}".format(*size, *canvas))
@@ -108,7 +108,7 @@ def _picture(chunks: list[Chunk], flags: int) -> tuple[tuple[int, int], int]:
 
 def _decode(file: memoryview, size: tuple[int, int]) -> np.ndarray:
     try:
-        pixels = imagecodecs.webp_decode(file)
+        pixels: np.ndarray = imagecodecs.webp_decode(file)
     except MemoryError:
         raise
     except Exception:

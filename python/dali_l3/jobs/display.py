@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..errors import TargetError
 from ..wording import counted
 from .interrupting import Interrupted
-from .outcomes import Outcome
+from .outcomes import Outcome, Outcomes
 
 _LISTED_PER_REASON = 10  # the report has them all
 
@@ -47,9 +47,7 @@ class Totals:
     raw_size: int = 0
 
 
-def show(
-    outcomes: Iterator[Outcome], total: int, verb: str, report: str | None = None, listing: bool = False
-) -> Totals:
+def show(outcomes: Outcomes, total: int, verb: str, report: str | None = None, listing: bool = False) -> Totals:
     """Shows a run as it happens and returns what it came to, also if Interrupted or TargetError ends it early.
 
     outcomes: of all files, as they come; closed at the end

@@ -6,9 +6,9 @@ import errno
 import functools
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import asdict, dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from ..errors import ConversionError, L3Error, TargetError
 
@@ -23,13 +23,13 @@ class Task:
     """One file to process.
 
     source: its path
-    target: path of what it becomes, if anything is written
+    target: path of what it becomes; empty: nothing is written
     format: name of the target's format; empty: what the kind of task always writes
     page: of a source whose pages become a target each, the one to read, from 0
     """
 
     source: str
-    target: str | None = None
+    target: str = ""
     format: str = ""
     page: int | None = None
 
@@ -84,9 +84,13 @@ class Outcome:
         return json.dumps(facts)
 
 
+Outcomes = Generator[Outcome, None, None]
+"""Outcomes as they come. To be closed by whoever does not take them all."""
+
+
 def failed(task: Task, reason: str, unwritable: tuple[int, str] | None = None) -> Outcome:
     """The outcome of a task that failed."""
-    return Outcome(task.source, task.target, "failed", reason, page=task.page, unwritable=unwritable)
+    return Outcome(task.source, task.target or None, "failed", reason, page=task.page, unwritable=unwritable)
 
 
 def failure(task: Task, error: BaseException) -> Outcome:
@@ -94,7 +98,8 @@ def failure(task: Task, error: BaseException) -> Outcome:
     if isinstance(error, TargetError):
         reason = f"cannot write {error.filename}: {error.strerror}"
         folder = os.path.dirname(error.filename) or os.curdir
-        return failed(task, reason, None if error.errno in _OF_ONE_NAME else (error.errno, folder))
+        number = error.errno or errno.EIO
+        return failed(task, reason, None if number in _OF_ONE_NAME else (number, folder))
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
     elif isinstance(error, (L3Error, ConversionError)):
@@ -113,7 +118,7 @@ def reporting(function: Callable[..., Outcome]) -> Callable[..., Outcome]:
     """
 
     @functools.wraps(function)
-    def wrapper(task: Task, *args, **kwargs) -> Outcome:
+    def wrapper(task: Task, *args: Any, **kwargs: Any) -> Outcome:
         try:
             outcome = function(task, *args, **kwargs)
         except Exception as error:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..errors import ConversionError
 from ..files import is_dated, remove_stale_partials
 from ..images.signatures import sniff_file
-from .outcomes import Outcome, Status, Task, reporting
+from .outcomes import Outcome, Outcomes, Status, Task, reporting
 from .walking import walk
 
 
@@ -129,7 +129,7 @@ def plan_tree(
     return result
 
 
-def preview(tasks: list[Task], refusal: Refusal) -> Iterator[Outcome]:
+def preview(tasks: list[Task], refusal: Refusal) -> Outcomes:
     """What a dry run reports: the tasks that would be attempted, judged by the signatures of their files."""
     for task in tasks:
         yield _preview(task, refusal)
@@ -138,7 +138,8 @@ def preview(tasks: list[Task], refusal: Refusal) -> Iterator[Outcome]:
 @reporting
 def _preview(task: Task, refusal: Refusal) -> Outcome:
     refused = refusal(task.source, sniff_file(task.source))
-    return Outcome(task.source, task.target, *(refused or ("planned",)), format=task.format)
+    status, reason = refused or ("planned", "")
+    return Outcome(task.source, task.target, status, reason, format=task.format)
 
 
 def _pair_file(

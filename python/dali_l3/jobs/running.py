@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from ..errors import TargetError
 from .interrupting import stopping_on_signals
-from .outcomes import Outcome, Task
+from .outcomes import Outcome, Outcomes, Task
 from .planning import Plan
 from .workers import DEFAULT_LIMITS, Limits, run_tasks
 
@@ -28,7 +28,7 @@ def run_plan(
     workers: int | None = None,
     initializer: Callable[[], None] | None = None,
     limits: Limits = DEFAULT_LIMITS,
-) -> Iterator[Outcome]:
+) -> Outcomes:
     """Prepares the plan's folders and yields `function(task)` for every task, in order of completion.
 
     function, workers, initializer, limits: as `run_tasks` takes them

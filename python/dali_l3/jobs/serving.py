@@ -71,5 +71,6 @@ def serve(connection: Connection, function: Callable[[Task], Outcome], initializ
 def _end_with_parent() -> None:
     """Lets the kernel kill this process when the thread that started it ends, whatever this process is at then."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != multiprocessing.parent_process().pid:  # it ended before
+    parent = multiprocessing.parent_process()
+    if parent is None or os.getppid() != parent.pid:  # it ended before
         os._exit(1)

@@ -48,7 +48,9 @@ def scan(root: str, without: str | None = None) -> Iterator[Found | Outcome]:
     without: a folder that is passed over in silence, if it is met
     """
     excluded = _identity(without) if without and os.path.exists(without) else None
-    pending = [("", frozenset())]  # folder, identities of the folders above it
+    pending: list[tuple[str, frozenset[tuple[int, int]]]] = [
+        ("", frozenset())
+    ]  # folder, identities of the folders above it
     while pending:
         folder, above = pending.pop()
         path = os.path.join(root, folder)
@@ -90,7 +92,7 @@ def _kind(entry: os.DirEntry[str]) -> str | tuple[Status, str]:
         if entry.is_symlink():
             return "failed", "dangling symbolic link"
     except OSError as error:  # a link to itself, say
-        return "failed", error.strerror
+        return "failed", error.strerror or str(error)
     return "skipped", "not a regular file"
 
 

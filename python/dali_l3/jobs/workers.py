@@ -15,16 +15,17 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from typing import Any, cast
 
 from .interrupting import GRACE
 from .memory import anonymous_memory, available_memory
-from .outcomes import Outcome, Task, failed
+from .outcomes import Outcome, Outcomes, Task, failed
 from .serving import READY, SMALL, MemoryRequest, serve
 
 _TICK = 0.1  # seconds between two looks at the workers' time and memory
@@ -69,7 +70,7 @@ def run_tasks(
     initializer: Callable[[], None] | None = None,
     stopped: Callable[[], bool] = lambda: False,
     limits: Limits = DEFAULT_LIMITS,
-) -> Iterator[Outcome]:
+) -> Outcomes:
     """Yields `function(task)` for every task, in order of completion.
 
     function, initializer: picklable; the latter is called first in each worker. What the function raises becomes the
@@ -193,7 +194,7 @@ class _Pool:
         self._watched = 0.0
         self._deadline: float | None = None  # of tasks at hand, once the run is stopped
 
-    def run(self) -> Iterator[Outcome]:
+    def run(self) -> Outcomes:
         outcomes: list[Outcome] = []
         while True:
             self._dispatch()
@@ -277,7 +278,7 @@ class _Pool:
 
     def _look(self) -> list[Outcome]:
         """Waits until workers say something, or for a moment; returns what became of tasks."""
-        handles = {worker.connection: worker for worker in self._workers}
+        handles: dict[Any, _Worker] = {worker.connection: worker for worker in self._workers}
         handles.update({worker.process.sentinel: worker for worker in self._workers})
         spoke = dict.fromkeys(handles[handle] for handle in wait(handles, _TICK))
         outcomes = [self._hear(worker) for worker in spoke]
@@ -299,6 +300,7 @@ class _Pool:
         except (EOFError, OSError):
             return self._bury(worker)
         attempt = worker.attempt
+        assert attempt, "only a worker that has a task speaks"
         if message == READY:
             worker.is_ready = True
             attempt.seen = time.monotonic()
@@ -308,7 +310,7 @@ class _Pool:
             attempt.is_waiting = True
         else:
             worker.attempt = None
-            return message
+            return cast(Outcome, message)
         return None
 
     def _bury(self, worker: _Worker) -> Outcome | None:
@@ -328,7 +330,7 @@ class _Pool:
         if not attempt or not worker.is_ready or attempt.is_waiting or worker.connection.poll():
             return None
         attempt.work()
-        limit, memory = attempt.time_limit(self._limits.timeout), anonymous_memory(worker.process.pid)
+        limit, memory = attempt.time_limit(self._limits.timeout), anonymous_memory(worker.process.pid or 0)
         if attempt.spent > limit:
             reason = f"gave up after {round(limit, 1):g} s; --timeout allows more"
         elif memory > attempt.memory_limit:

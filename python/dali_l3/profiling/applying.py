@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ..conversion import mixing
 from ..conversion.converting import convert_file
@@ -12,7 +12,7 @@ from ..conversion.mix_record import MixRecord
 from ..errors import ConversionError
 from ..images.formats import L3_FAST
 from ..images.reading import prepare_process
-from ..jobs.outcomes import Outcome
+from ..jobs.outcomes import Outcome, Outcomes
 from ..jobs.planning import Plan
 from ..jobs.running import run_plan
 from .isolation import call_isolated
@@ -36,7 +36,7 @@ def check_target(source: str, target: str, seed: int = 0) -> None:
     mixing.plan_mix(source, target, weights, seed)
 
 
-def convert_dataset(profile: Profile, target: str, seed: int = 0) -> tuple[Plan, Iterator[Outcome]]:
+def convert_dataset(profile: Profile, target: str, seed: int = 0) -> tuple[Plan, Outcomes]:
     """Plans the conversion of the dataset to the recommended mix in the folder `target`, as `dali-l3 convert --mix`.
 
     Returns the plan and the outcomes of all its files; tasks are done as they are asked for. Run again, it continues.
@@ -82,7 +82,7 @@ def measure_dataset(profile: Profile, folder: str) -> WrittenDataset:
     )
 
 
-def _bounded(settled: Sequence[Outcome], outcomes: Iterator[Outcome], most: int, target: str) -> Iterator[Outcome]:
+def _bounded(settled: Sequence[Outcome], outcomes: Outcomes, most: int, target: str) -> Outcomes:
     yield from settled
     written = 0
     for outcome in outcomes:

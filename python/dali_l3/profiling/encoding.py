@@ -14,7 +14,7 @@ from ..images.formats import L3_FAST, find_format
 from ..images.reading import prepare_process, read_image
 from ..images.stored import ReadOptions
 from ..images.writing import write_image
-from ..jobs.outcomes import Outcome, Task, reporting
+from ..jobs.outcomes import Outcome, Outcomes, Task, reporting
 from ..jobs.planning import Plan
 from ..jobs.running import run_plan
 from ..jobs.serving import reserve
@@ -119,7 +119,7 @@ def encode_sample(
     return EncodedSample(files, [image.raw_size for image in done], failures)
 
 
-def _run(function: Callable[[Task], Outcome], tasks: list[Task]) -> Iterator[Outcome]:
+def _run(function: Callable[[Task], Outcome], tasks: list[Task]) -> Outcomes:
     """The outcomes of tasks in workers, as `run_plan` yields them."""
     return run_plan(Plan(tasks), function, initializer=prepare_process)
 

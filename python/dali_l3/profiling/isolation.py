@@ -10,7 +10,7 @@ import multiprocessing
 import signal
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from ..errors import ConversionError
 
@@ -45,8 +45,8 @@ def call_isolated(
         process.join()
         receiver.close()
     if not succeeded:
-        raise result
-    return result
+        raise cast(Exception, result)
+    return cast(_Result, result)
 
 
 def _answer(

@@ -112,7 +112,7 @@ def _relax(
         b_eq=[1],
         bounds=[(0, 1)] * (2 * len(costs)) + [(conditions.copy_seconds / unit, None)],
     )
-    if not solution.success:
+    if not solution.success or solution.x is None or solution.fun is None:
         return None
     read, kept = solution.x[:-1].reshape(2, -1)
     shares = {name: share for name, share in zip(costs, read + kept, strict=True) if share > _NEGLIGIBLE}

@@ -52,7 +52,7 @@ def read(data: bytes, options: ReadOptions) -> StoredImage:
     return StoredImage(pixels, icc, exif, xmp, orientation, notes)
 
 
-def page_count(source: str | os.PathLike | bytes) -> int:
+def page_count(source: str | os.PathLike[str] | bytes) -> int:
     """The number of images in a TIFF file, a path or its bytes, without reduced copies and masks.
 
     Raises ImageError where it cannot be told, OSError.

@@ -7,6 +7,7 @@ do not tell. Here every row must have its width, and every code must be one.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -72,7 +73,7 @@ _RUNS = (_run_table(_WHITE), _run_table(_BLACK))
 _MODE_TABLE = _table(_MODES, _MODE_BITS)
 
 
-def decode(data: bytes, width: int, rows: int, compression: int, options: int = 0) -> bytes:
+def decode(data: bytes | memoryview, width: int, rows: int, compression: int, options: int = 0) -> bytes:
     """Decodes `rows` rows of `width` pixels to bits, black is 1, each row padded to bytes.
 
     options: the value of T4Options or T6Options
@@ -111,10 +112,10 @@ def _bits(changes: list[int], width: int) -> bytes:
 class _Codes:
     """The codes of a strip. A row is a list of the places where its colour changes, from white at first."""
 
-    def __init__(self, data: bytes, width: int):
+    def __init__(self, data: bytes | memoryview, width: int):
         padded = np.frombuffer(bytes(data) + bytes(4), np.uint8).astype(np.uint32)
         windows = padded[:-3] << 16 | padded[1:-2] << 8 | padded[2:-1]
-        self._windows = memoryview(windows)  # the 24 bits from each byte on
+        self._windows: Sequence[int] = memoryview(windows.data)  # the 24 bits from each byte on
         self._width = width
         self.position = 0
         self.end = 8 * len(data)

@@ -149,7 +149,7 @@ def bytes_per_pixel(layout: Layout, colours: Colours, options: ReadOptions) -> i
 def to_pixels(samples: np.ndarray, bits: int, colours: Colours, options: ReadOptions) -> np.ndarray:
     """Samples of so many bits, (H, W, C), to pixels, (H, W) or (H, W, C). The samples change, or become the pixels."""
     if colours.palette is not None:
-        return _look_up(samples[:, :, 0], colours, options)
+        return _look_up(samples[:, :, 0], colours.palette, colours, options)
     top = (1 << bits) - 1
     if colours.inverted:
         samples[:, :, 0] ^= samples.dtype.type(top)  # not the alpha channel
@@ -158,12 +158,12 @@ def to_pixels(samples: np.ndarray, bits: int, colours: Colours, options: ReadOpt
     return samples if samples.shape[2] > 1 else samples[:, :, 0]
 
 
-def _look_up(indices: np.ndarray, colours: Colours, options: ReadOptions) -> np.ndarray:
+def _look_up(indices: np.ndarray, palette: np.ndarray, colours: Colours, options: ReadOptions) -> np.ndarray:
     if options.palette == "index":
         colours.notes.append(PALETTE_DROPPED)
         return indices
     colours.notes.append(PALETTE_EXPANDED)
-    pixels = np.empty((*indices.shape, 3), colours.palette.dtype)
+    pixels = np.empty((*indices.shape, 3), palette.dtype)
     for rows in strips(len(pixels), pixels[0].nbytes):
-        pixels[rows] = colours.palette[indices[rows]]
+        pixels[rows] = palette[indices[rows]]
     return pixels

@@ -39,11 +39,11 @@ def _uncompressed(data: memoryview, out: np.ndarray) -> None:
     out[:] = np.frombuffer(data[: len(out)], np.uint8)
 
 
-def _filled(decode: Callable) -> Callable[[memoryview, np.ndarray], None]:
+def _filled(decode: Callable[..., bytes]) -> Callable[[memoryview, np.ndarray], None]:
     """With decoders of imagecodecs that fail when the result does not fit, and check what there is to check."""
 
     def fill(data: memoryview, out: np.ndarray) -> None:
-        if len(decode(data, out=memoryview(out))) != len(out):
+        if len(decode(data, out=out.data)) != len(out):
             raise Damaged
 
     return fill
@@ -125,7 +125,7 @@ def _jpeg_xl(data: memoryview, out: np.ndarray) -> None:
 def _jpeg_xl_codestream(data: memoryview) -> memoryview:
     """The start of the codestream, which may be in a box, whole or in pieces. ISO/IEC 18181-2."""
     position = 0
-    while data[position : position + 2] != b"\xff\x0a":
+    while bytes(data[position : position + 2]) != b"\xff\x0a":
         size, kind = struct.unpack_from(">I4s", data, position)
         if size < 8:
             raise Damaged
@@ -173,7 +173,7 @@ class _Jpeg:
         self._notes = notes
 
     def __call__(self, data: memoryview, out: np.ndarray) -> None:
-        if data[:2] != b"\xff\xd8":
+        if bytes(data[:2]) != b"\xff\xd8":
             raise Damaged
         colours = b""
         if _channels(out) == 3:  # said in the way that the decoder knows

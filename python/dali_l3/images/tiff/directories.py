@@ -33,7 +33,7 @@ class Entry(NamedTuple):
     """A tag: the type of its values, their number, and where in the file they are."""
 
     type: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides a method of tuples that nobody needs
     offset: int
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
+from typing import Any
 
 from ..stored import MAX_METADATA, ImageError
 from .directories import TYPE_SIZES, Directory, read_directory
@@ -81,7 +83,7 @@ def _size(directory: Directory, tag: int) -> int:
     return entry.count * TYPE_SIZES.get(entry.type, 0) if entry else 0
 
 
-_Values = dict  # of tags: (type, count, bytes), or another one for a directory
+_Values = dict[int, Any]  # of tags: (type, count, bytes), or another one for a directory
 
 
 class _Collector:
@@ -91,7 +93,7 @@ class _Collector:
         self._source = page.source
         self._room = MAX_METADATA
 
-    def take(self, directory: Directory, tags) -> _Values:
+    def take(self, directory: Directory, tags: Iterable[int]) -> _Values:
         """The values of those of the tags that are there."""
         values: _Values = {}
         for tag in tags:

@@ -75,6 +75,7 @@ def _decode(stored: memoryview, block: np.ndarray, bits: int, compression: Compr
     if compression.picture:
         compression.picture(stored, block if channels > 1 else block[:, :, 0])
         return
+    assert compression.fill
     if bits < 8:
         packed = np.empty((height, -(-width * channels * bits // 8)), np.uint8)
         compression.fill(stored, packed.reshape(-1), height)
