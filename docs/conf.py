@@ -3,6 +3,7 @@
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from dali_l3.version import __version__
 
@@ -40,3 +41,25 @@ hawkmoth_autoconf = []  # which would look for clang
 
 html_theme = "furo"
 html_title = f"dali_l3 {__version__}"
+
+
+_FIELD = re.compile(r"([a-z_]\w*(?:, [a-z_]\w*)*): (?=\S)")
+
+
+def _mark_fields(app: object, what: str, name: str, item: object, options: object, lines: list[str]) -> None:
+    """Makes lists of fields of lines such as "seed: of the draw", as most docstrings of this project have them."""
+    if any(line.startswith("Args:") for line in lines):
+        return  # napoleon's
+    marked: list[str] = []
+    in_fields = False
+    for line in lines:
+        is_field = bool(_FIELD.match(line)) and (in_fields or not marked or not marked[-1].strip())
+        if in_fields and line.strip() and not is_field and not line.startswith(" "):
+            marked.append("")
+        in_fields = is_field or (in_fields and line.startswith("    "))
+        marked.append(_FIELD.sub(r":\1: ", line, count=1) if is_field else line)
+    lines[:] = marked
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-process-docstring", _mark_fields, priority=400)

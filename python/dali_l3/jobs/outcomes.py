@@ -69,7 +69,7 @@ class Outcome:
 
     @property
     def name(self) -> str:
-        """What messages call it: the source, and the page of it if there is one, counted from 1."""
+        """The source, and the page of it if there is one, counted from 1, as messages call it."""
         return self.source if self.page is None else f"{self.source}, page {self.page + 1}"
 
     def to_json(self) -> str:
