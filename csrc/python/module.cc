@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "l3/l3.h"
+#include "loader/dataset/file_format.h"
+#include "loader/input/arena.h"
 
 namespace py = pybind11;
 
@@ -260,6 +262,12 @@ py::bytes encode(py::array array, const std::string &profile, uint32_t effort,
   return py::reinterpret_steal<py::bytes>(file);
 }
 
+std::optional<std::string> sniff(const py::bytes &head) {
+  const std::string_view bytes = head;
+  const char *name = dali_l3::loader::sniffed_name({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()});
+  return name ? std::optional<std::string>(name) : std::nullopt;
+}
+
 void set_backend(const std::string &name) {
   const l3_status status = l3_set_backend(name.c_str());
   if (status == L3_ERROR_ARGUMENT)
@@ -288,6 +296,10 @@ PYBIND11_MODULE(_core, module) {
   module.def("peek", &peek, py::arg("data"));
   module.def("metadata", &metadata, py::arg("data"));
   module.def("version", &l3_version);
+  module.def("sniff", &sniff, py::arg("head"));
+  module.attr("SNIFFED_BYTES") = dali_l3::loader::kSniffedBytes;
+  module.attr("EXTENT") = dali_l3::loader::kExtent;
+  module.attr("MAX_METADATA") = static_cast<int>(L3_MAX_METADATA);
   module.def("backend", &l3_backend);
   module.def("set_backend", &set_backend, py::arg("name"));
 }

@@ -5,7 +5,7 @@
 namespace dali_l3::loader {
 namespace {
 
-constexpr uint32_t kCoreHeader = 12, kInfoHeader = 40;  // bytes; later headers are longer and begin as the second
+constexpr uint32_t kCoreHeader = 12, kShortHeader = 16;  // bytes; later headers are longer and begin as the second
 constexpr uint32_t kPlain = 0, kMasks = 3, kMasksWithAlpha = 6;  // ways of compression
 
 struct BmpHeader {
@@ -18,20 +18,18 @@ struct BmpHeader {
 }  // namespace
 
 std::string check_bmp_header(uint64_t file_size, const ReadAt &read) {
-  uint8_t bytes[34];
+  uint8_t bytes[34] = {};
   const size_t size = read(0, bytes);
   const auto field = [&](size_t at, size_t length) { return uint32_t(little_endian({bytes + at, length})); };
   if (size < 14 + kCoreHeader) return "the file ends within the BMP header";
   BmpHeader header;
   if (const uint32_t header_size = field(14, 4); header_size == kCoreHeader) {
     header = {field(10, 4), field(18, 2), field(20, 2), field(24, 2), kPlain};
-  } else if (header_size < kInfoHeader) {
-    return "the BMP header has an unknown size";
-  } else if (size < sizeof bytes) {
+  } else if (size < (header_size == kShortHeader ? 30 : sizeof bytes)) {
     return "the file ends within the BMP header";
   } else {
     header = {field(10, 4), int32_t(field(18, 4)), std::abs(int64_t(int32_t(field(22, 4)))), field(28, 2),
-              field(30, 4)};
+              header_size == kShortHeader ? kPlain : field(30, 4)};
   }
   if (header.width < 1 || header.height < 1) return "the BMP header does not give the image's size";
   if (header.compression != kPlain && header.compression != kMasks && header.compression != kMasksWithAlpha) return "";

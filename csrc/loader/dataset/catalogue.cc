@@ -96,10 +96,8 @@ void check_strictly(const Catalogue &catalogue) {
     throw std::runtime_error("The dataset has " + counted(problems.size(), "problem") + ":" + shown(problems));
 }
 
-// Finds out a file's size and, if it is to be sniffed, its format, which `format_of` tells by its first bytes. Throws
-// what is wrong with it.
-FileFormat look_at_file(const std::string &path, bool sniffs, bool checks_header,
-                        FileFormat (*format_of)(std::span<const uint8_t>), File &file) {
+// Finds out a file's size and, if it is to be sniffed, its format. Throws what is wrong with it.
+FileFormat look_at_file(const std::string &path, bool sniffs, bool checks_header, File &file) {
   const OpenFile open(path);
   file.size = open.size();
   check_size(path, file.size);
@@ -108,7 +106,7 @@ FileFormat look_at_file(const std::string &path, bool sniffs, bool checks_header
   uint8_t bytes[std::max(kSniffedBytes, kLfsBytes)];
   const std::span<const uint8_t> head(bytes, read(0, bytes));
   refuse_lfs_pointer(path, head);
-  const FileFormat format = format_of(head);
+  const FileFormat format = sniff(head);
   if (checks_header) check_header(path, format, file.size, read);
   return format;
 }
@@ -119,11 +117,10 @@ std::string look_at(const CatalogueOptions &options, const std::string &root, En
   try {
     if (sniffs || options.sizes) {
       const std::string path = full_path(root, entry.file.path);
-      entry.format = look_at_file(path, sniffs, checks, sniff, entry.file);
+      entry.format = look_at_file(path, sniffs, checks, entry.file);
       if (sniffs && entry.format == FileFormat::unknown) fail_file(path, "of no known image format");
     }
-    for (File &companion : entry.companions)
-      look_at_file(full_path(root, companion.path), checks, checks, companion_format, companion);
+    for (File &companion : entry.companions) look_at_file(full_path(root, companion.path), checks, checks, companion);
   } catch (const std::runtime_error &error) {
     return error.what();
   }

@@ -48,9 +48,4 @@ std::string PathTemplate::path_for(const std::string &image) const {
   return result;
 }
 
-FileFormat companion_format(std::span<const uint8_t> head) {
-  const FileFormat format = sniff(head);
-  return format == FileFormat::bmp ? FileFormat::unknown : format;
-}
-
 }  // namespace dali_l3::loader

@@ -1,12 +1,8 @@
 // The files that belong to an image.
 #pragma once
 
-#include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
-
-#include "dataset/file_format.h"
 
 namespace dali_l3::loader {
 
@@ -30,9 +26,5 @@ class PathTemplate {
   };
   std::vector<Part> parts_;
 };
-
-/** The format of a companion that begins with these bytes, so that it can be checked if it is an image. Companions may
- * be files of any kind: those that begin like BMP, with two letters, count as unknown. */
-FileFormat companion_format(std::span<const uint8_t> head);
 
 }  // namespace dali_l3::loader

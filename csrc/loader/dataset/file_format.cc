@@ -1,6 +1,7 @@
 #include "dataset/file_format.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 namespace dali_l3::loader {
@@ -9,34 +10,82 @@ namespace {
 using namespace std::string_view_literals;
 
 struct Signature {
-  FileFormat format;
   std::string_view bytes;
+  const char *name;
+  FileFormat format = FileFormat::unknown;
 };
 
-// WebP and PNM, which need more than that, are not here.
-constexpr Signature kSignatures[] = {
-    {FileFormat::l3, "\x89L3I\r\n\x1a\n"sv},
-    {FileFormat::l3, "LLL."sv},  // the prototype's
-    {FileFormat::png, "\x89PNG\r\n\x1a\n"sv},
-    {FileFormat::jpeg, "\xff\xd8\xff"sv},
-    {FileFormat::bmp, "BM"sv},
-    {FileFormat::tiff, "II*\0"sv},
-    {FileFormat::tiff, "MM\0*"sv},
-    {FileFormat::tiff, "II+\0"sv},  // BigTIFF
-    {FileFormat::tiff, "MM\0+"sv},
-    {FileFormat::jpeg2000, "\0\0\0\x0cjP  \r\n\x87\n"sv},
-    {FileFormat::jpeg2000, "\xff\x4f\xff\x51"sv},  // a bare codestream
-    {FileFormat::gif, "GIF87a"sv},
-    {FileFormat::gif, "GIF89a"sv},
+// The first that fits counts.
+constexpr Signature kPrefixes[] = {
+    {"\x89L3I\r\n\x1a\n"sv, "L3", FileFormat::l3},
+    {"LLL."sv, "L3", FileFormat::l3},  // the prototype's
+    {"\x89PNG\r\n\x1a\n"sv, "PNG", FileFormat::png},
+    {"\xff\xd8\xff"sv, "JPEG", FileFormat::jpeg},
+    {"II*\0\x10\0\0\0CR"sv, "Canon raw", FileFormat::tiff},  // its pictures are in TIFF's directories
+    {"II*\0"sv, "TIFF", FileFormat::tiff},
+    {"MM\0*"sv, "TIFF", FileFormat::tiff},
+    {"II+\0"sv, "TIFF", FileFormat::tiff},  // BigTIFF
+    {"MM\0+"sv, "TIFF", FileFormat::tiff},
+    {"GIF87a"sv, "GIF", FileFormat::gif},
+    {"GIF89a"sv, "GIF", FileFormat::gif},
+    {"\0\0\0\x0cjP  \r\n\x87\n"sv, "JPEG 2000", FileFormat::jpeg2000},
+    {"\xff\x4f\xff\x51"sv, "JPEG 2000", FileFormat::jpeg2000},  // a bare codestream
+    {"\x93NUMPY"sv, "NPY"},
+    {"\0\0\0\x0cJXL \r\n\x87\n"sv, "JPEG XL"},
+    {"\xff\x0a"sv, "JPEG XL"},
+    {"8BPS"sv, "Photoshop"},
+    {"v/1\x01"sv, "OpenEXR"},
 };
 
-bool is_webp(std::string_view head) {
-  return head.starts_with("RIFF"sv) && head.size() >= 12 && head.substr(8, 4) == "WEBP"sv;
+// By the two letters that a bitmap begins with.
+constexpr Signature kBitmaps[] = {
+    {"BM"sv, "BMP", FileFormat::bmp}, {"IC"sv, "OS/2 icon"},    {"CI"sv, "OS/2 icon"},
+    {"PT"sv, "OS/2 pointer"},         {"CP"sv, "OS/2 pointer"},
+};
+constexpr uint8_t kBitmapHeaderSizes[] = {12, 16, 40, 52, 56, 64, 108, 124};
+
+// By the brand that follows "ftyp".
+constexpr Signature kHeif[] = {
+    {"avif"sv, "AVIF"}, {"avis"sv, "AVIF"}, {"heic"sv, "HEIC"},
+    {"heix"sv, "HEIC"}, {"mif1"sv, "HEIF"}, {"msf1"sv, "HEIF"},
+};
+
+constexpr Signature kWebP = {"WEBP"sv, "WebP", FileFormat::webp};
+constexpr Signature kPnm = {"P"sv, "PNM", FileFormat::pnm};
+constexpr Signature kPam = {"P7\n"sv, "PAM", FileFormat::pnm};
+constexpr Signature kBitmapArray = {"BA"sv, "OS/2 bitmap array"};
+constexpr Signature kNone = {""sv, nullptr};
+
+template <size_t size>
+const Signature &find_start(const Signature (&signatures)[size], std::string_view bytes) {
+  for (const Signature &signature : signatures)
+    if (bytes.starts_with(signature.bytes)) return signature;
+  return kNone;
+}
+
+// Two letters are a weak signature, so the size of the header that follows must be one that there is.
+bool has_bitmap_header(std::string_view head) {
+  if (head.size() < 18 || head.substr(15, 3) != "\0\0\0"sv) return false;
+  return std::find(std::begin(kBitmapHeaderSizes), std::end(kBitmapHeaderSizes), uint8_t(head[14])) !=
+         std::end(kBitmapHeaderSizes);
 }
 
 bool is_pnm(std::string_view head) {
-  return head.size() >= 3 && head[0] == 'P' && head[1] >= '1' && head[1] <= '7' &&
-         " \t\r\n"sv.find(head[2]) != std::string_view::npos;
+  return head.size() >= 3 && head[0] == 'P' && head[1] >= '1' && head[1] <= '6' &&
+         " \t\r\n#"sv.find(head[2]) != std::string_view::npos;
+}
+
+const Signature &find(std::span<const uint8_t> bytes) {
+  const std::string_view head(reinterpret_cast<const char *>(bytes.data()), std::min(bytes.size(), kSniffedBytes));
+  if (const Signature &prefix = find_start(kPrefixes, head); prefix.name) return prefix;
+  if (head.starts_with("RIFF"sv) && head.size() >= 12 && head.substr(8, 4) == kWebP.bytes) return kWebP;
+  if (has_bitmap_header(head)) return find_start(kBitmaps, head);
+  if (head.starts_with(kBitmapArray.bytes) && head.size() >= 16 && find_start(kBitmaps, head.substr(14)).name)
+    return kBitmapArray;
+  if (head.starts_with(kPam.bytes)) return kPam;
+  if (is_pnm(head)) return kPnm;
+  if (head.size() >= 12 && head.substr(4, 4) == "ftyp"sv) return find_start(kHeif, head.substr(8));
+  return kNone;
 }
 
 }  // namespace
@@ -57,13 +106,8 @@ const char *format_name(FileFormat format) {
   return "unknown";
 }
 
-FileFormat sniff(std::span<const uint8_t> bytes) {
-  const std::string_view head(reinterpret_cast<const char *>(bytes.data()), std::min(bytes.size(), kSniffedBytes));
-  for (const Signature &signature : kSignatures)
-    if (head.starts_with(signature.bytes)) return signature.format;
-  if (is_webp(head)) return FileFormat::webp;
-  if (is_pnm(head)) return FileFormat::pnm;
-  return FileFormat::unknown;
-}
+FileFormat sniff(std::span<const uint8_t> head) { return find(head).format; }
+
+const char *sniffed_name(std::span<const uint8_t> head) { return find(head).name; }
 
 }  // namespace dali_l3::loader

@@ -48,7 +48,7 @@ std::shared_ptr<const Sample> SampleReader::read(const std::string &root, const 
     const std::string companion_path = full_path(root, file.path);
     const auto companion = bytes_of(sample->files.emplace_back(files_.read(companion_path, allocate)));
     refuse_lfs_pointer(companion_path, companion);
-    check(companion_path, companion_format(companion), companion);
+    check(companion_path, sniff(companion), companion);
   }
   return sample;
 }

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
+from .. import _core
 from ..files import open_regular
 
-HEAD_SIZE = 32
+HEAD_SIZE = _core.SNIFFED_BYTES
 """Bytes from the start of a file that `sniff` wants to see."""
 
 READABLE_FORMATS = ("PNG", "JPEG", "WebP", "BMP", "TIFF", "PNM", "NPY")
@@ -18,50 +19,13 @@ _OTHERS = {".gif", ".avif", ".heic", ".heif", ".jxl", ".jp2", ".j2k", ".psd", ".
 IMAGE_SUFFIXES = frozenset(_READABLE | _PORTABLE_ANYMAPS | _OTHERS)
 """Suffixes by which a file claims to be an image; they give way to the new suffix when a file is converted."""
 
-_PREFIXES = (
-    (b"\x89PNG\r\n\x1a\n", "PNG"),
-    (b"\xff\xd8\xff", "JPEG"),
-    (b"\x93NUMPY", "NPY"),
-    (b"\x89L3I\r\n\x1a\n", "L3"),
-    (b"LLL.", "L3"),
-    (b"GIF87a", "GIF"),
-    (b"GIF89a", "GIF"),
-    (b"II*\x00\x10\x00\x00\x00CR", "Canon raw"),
-    (b"II*\x00", "TIFF"),
-    (b"MM\x00*", "TIFF"),
-    (b"II+\x00", "TIFF"),
-    (b"MM\x00+", "TIFF"),
-    (b"\x00\x00\x00\x0cJXL \r\n\x87\n", "JPEG XL"),
-    (b"\xff\x0a", "JPEG XL"),
-    (b"\x00\x00\x00\x0cjP  \r\n\x87\n", "JPEG 2000"),
-    (b"\xff\x4f\xff\x51", "JPEG 2000"),
-    (b"8BPS", "Photoshop"),
-    (b"v/1\x01", "OpenEXR"),
-)
-_BMP_TYPES = {b"BM": "BMP", b"IC": "OS/2 icon", b"PT": "OS/2 pointer", b"CI": "OS/2 icon", b"CP": "OS/2 pointer"}
-_BMP_HEADER_SIZES = (12, 16, 40, 52, 56, 64, 108, 124)
-_HEIF_BRANDS = {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIF", b"msf1": "HEIF"}
-
 
 def sniff(head: bytes) -> str | None:
-    """Names the format of a file that starts with `head` (HEAD_SIZE bytes, or the whole file), or returns None."""
-    for prefix, name in _PREFIXES:
-        if head.startswith(prefix):
-            return name
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return "WebP"
-    # Two letters are a weak signature, so the size of the header that follows must be one of BMP's.
-    if head[:2] in _BMP_TYPES and int.from_bytes(head[14:18], "little") in _BMP_HEADER_SIZES:
-        return _BMP_TYPES[head[:2]]
-    if head[:2] == b"BA" and head[14:16] in _BMP_TYPES:
-        return "OS/2 bitmap array"
-    if head[:1] == b"P" and head[1:2] in b"123456" and head[2:3] in (b" ", b"\t", b"\r", b"\n", b"#"):
-        return "PNM"
-    if head[:3] == b"P7\n":
-        return "PAM"
-    if head[4:8] == b"ftyp":
-        return _HEIF_BRANDS.get(head[8:12])
-    return None
+    """Names the format of a file that starts with `head` (HEAD_SIZE bytes, or the whole file), or returns None.
+
+    The table is the readers': csrc/loader/dataset/file_format.cc.
+    """
+    return _core.sniff(bytes(head[:HEAD_SIZE]))
 
 
 _OTHERS_THAN_IMAGES = (

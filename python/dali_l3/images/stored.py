@@ -8,10 +8,11 @@ from typing import Literal
 
 import numpy as np
 
+from .. import _core
 from ..errors import ConversionError
 from . import DEFAULT_MAX_PIXELS
 
-MAX_METADATA = 1 << 24
+MAX_METADATA = _core.MAX_METADATA
 """Bytes: the limit of the L3 format for all metadata of a file."""
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import _core
 from .. import fn as dali_l3_fn
 from ..errors import ConversionError
 from ..statistics import reader_stats
@@ -26,7 +27,6 @@ _READER = "reader"
 _SETTLING = 4  # batches after the first epoch, until the pace is steady
 _WINDOWS = 8
 _MOST_IN_MEMORY = 1 << 30  # bytes of encoded images
-_EXTENT = 4096  # bytes: the reader's memory comes in these
 
 KEEPING_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "33554432", "MALLOC_TRIM_THRESHOLD_": "268435456"}
 """Environment of a process whose C library (glibc) keeps the memory of one image for the next.
@@ -108,7 +108,7 @@ Consume = Callable[[Any], object]
 
 def memory_bytes(size: int) -> int:
     """Of a file of `size` bytes in the reader's memory."""
-    return -(-size // _EXTENT) * _EXTENT
+    return -(-size // _core.EXTENT) * _core.EXTENT  # the reader's memory comes in extents
 
 
 def first_in_memory(paths: Sequence[str], least: int) -> list[str]:
@@ -136,7 +136,7 @@ def measure(
     consume: see Consume
     """
     if not load:
-        cache_size = sum(memory_bytes(os.path.getsize(path)) for path in files) + _EXTENT * len(files)
+        cache_size = sum(memory_bytes(os.path.getsize(path)) for path in files) + _core.EXTENT * len(files)
 
     def read() -> Any:
         return dali_l3_fn.readers.liquid(
