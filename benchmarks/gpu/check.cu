@@ -52,7 +52,7 @@ std::vector<Bytes> variants(const Image &image) {
 
 // An image to decode; `output.data` is its place in a buffer, not yet an address.
 struct Case {
-  l3_stream stream;
+  l3_file file;
   l3_rect region;
   l3_output output;
   size_t place;
@@ -67,8 +67,8 @@ std::vector<Case> cases(const std::vector<Bytes> &files, size_t *size) {
   *size = 0;
   for (const Bytes &file : files)
     for (uint32_t time = 0; time < kTimes; time++) {
-      const l3_stream stream = open(file);
-      const l3_info &info = stream.info;
+      const l3_file parsed = open(file);
+      const l3_info &info = parsed.info;
       const uint32_t conversion = time == 0 ? 0 : conversions++ % kConversions;
       const auto color = l3_color(conversion % (L3_COLOR_YCBCR + 1));
       const auto sample = l3_sample(conversion / (L3_COLOR_YCBCR + 1));
@@ -80,7 +80,7 @@ std::vector<Case> cases(const std::vector<Bytes> &files, size_t *size) {
       const size_t row = (region.width * l3_output_channels(&info, color) + time * below(random, 9)) * sample_size;
       *size += sample_size * below(random, 17);
       *size = (*size + 3) / 4 * 4 + (sample_size < 4 ? sample_size * below(random, 4) : 0);
-      result.push_back({stream, region, {nullptr, row, color, sample, 0}, *size});
+      result.push_back({parsed, region, {nullptr, row, color, sample, 0}, *size});
       *size += row * region.height;
     }
   return result;
@@ -92,7 +92,7 @@ Bytes expected_bytes(const std::vector<Case> &cases, size_t size) {
     l3_output output = one.output;
     output.data = memory.data() + one.place;
     l3_error error{};
-    check(l3_decode(&one.stream, &one.region, &output, L3_VERIFY, &error), error);
+    check(l3_decode(&one.file, &one.region, &output, L3_VERIFY, &error), error);
   }
   return memory;
 }
@@ -127,11 +127,11 @@ class Checker {
   void check_refusal(const Stream &stream) {
     std::vector<l3_cuda_image> images = images_of(0, cases_.size());
     const size_t broken = images.size() / 2;
-    const l3_stream &whole = images[broken].stream;
+    const l3_file &whole = images[broken].file;
     const l3_info info = whole.info;
     Bytes file(whole.data, whole.data + whole.size);
     file[size_t(whole.payload - whole.data) + info.payload_size - 1] ^= 1;
-    images[broken].stream = open(file);
+    images[broken].file = open(file);
     images[broken].region = {info.width - 1, info.height - 1, 1, 1};  // of the last tile
     size_t failed = 0;
     if (decode(images, stream, &failed, nullptr) != L3_ERROR_CHECKSUM || failed != broken)
@@ -142,7 +142,7 @@ class Checker {
   std::vector<l3_cuda_image> images_of(size_t first, size_t last) const {
     std::vector<l3_cuda_image> images;
     for (size_t i = first; i < last; i++) {
-      images.push_back({cases_[i].stream, cases_[i].region, cases_[i].output});
+      images.push_back({cases_[i].file, cases_[i].region, cases_[i].output});
       images.back().output.data = memory_.data() + cases_[i].place;
     }
     return images;
@@ -158,7 +158,7 @@ class Checker {
     const auto after = std::find_if(cases_.begin() + ptrdiff_t(first), cases_.begin() + ptrdiff_t(last),
                                     [&](const Case &one) { return one.place > position; });
     const Case &one = after == cases_.begin() ? *after : *std::prev(after);
-    const l3_info &info = one.stream.info;
+    const l3_info &info = one.file.info;
     const auto number = [](size_t value) { return std::to_string(value); };
     return "byte " + number(position - one.place) + " differs from the CPU's: profile " + number(info.profile) + ", " +
            number(info.bits) + " bits, " + number(info.channels) + " channels, " + number(one.region.width) + " x " +

@@ -80,12 +80,12 @@ class Comparison {
 // ---- A batch --------------------------------------------------------------------------------------------------------
 
 // Whole images, as arguments of the decoder.
-std::vector<l3_cuda_image> whole_images(const std::vector<l3_stream> &streams, uint8_t *out) {
+std::vector<l3_cuda_image> whole_images(const std::vector<l3_file> &files, uint8_t *out) {
   std::vector<l3_cuda_image> images;
-  for (const l3_stream &stream : streams) {
-    const l3_info &info = stream.info;
+  for (const l3_file &file : files) {
+    const l3_info &info = file.info;
     const size_t row = size_t{info.channels} * info.width;
-    images.push_back({stream, {0, 0, info.width, info.height}, {out, row, L3_COLOR_NATIVE, L3_SAMPLE_NATIVE, 0}});
+    images.push_back({file, {0, 0, info.width, info.height}, {out, row, L3_COLOR_NATIVE, L3_SAMPLE_NATIVE, 0}});
     out += aligned(row * info.height);
   }
   return images;
@@ -94,8 +94,8 @@ std::vector<l3_cuda_image> whole_images(const std::vector<l3_stream> &streams, u
 // A batch in device memory, ready for the kernels.
 class ResidentBatch {
  public:
-  ResidentBatch(const std::vector<l3_stream> &streams, size_t output_size)
-      : output_(output_size), images_(whole_images(streams, output_.data())) {
+  ResidentBatch(const std::vector<l3_file> &files, size_t output_size)
+      : output_(output_size), images_(whole_images(files, output_.data())) {
     l3_error error{};
     size_t failed = 0;
     check(plan_.plan(images_.data(), images_.size(), &failed, &error), error);
@@ -212,10 +212,10 @@ class DecodeBenchmark {
     return result;
   }
 
-  static std::vector<l3_stream> open_all(const std::vector<Bytes> &files) {
-    std::vector<l3_stream> streams;
-    for (const Bytes &file : files) streams.push_back(open(file));
-    return streams;
+  static std::vector<l3_file> open_all(const std::vector<Bytes> &files) {
+    std::vector<l3_file> parsed;
+    for (const Bytes &file : files) parsed.push_back(open(file));
+    return parsed;
   }
 
   void expect_original(uint32_t image, const void *pixels) {
@@ -233,11 +233,11 @@ class DecodeBenchmark {
   // one.
   void measure_kernels(uint32_t batch) {
     const std::vector<Bytes> batch_files = copies(batch);
-    const std::vector<l3_stream> streams = open_all(batch_files);
+    const std::vector<l3_file> parsed = open_all(batch_files);
     std::vector<std::unique_ptr<ResidentBatch>> batches;
     size_t footprint = 0;
     do {
-      batches.push_back(std::make_unique<ResidentBatch>(streams, output_size(batch)));
+      batches.push_back(std::make_unique<ResidentBatch>(parsed, output_size(batch)));
       footprint += output_size(batch) + batches.back()->input_size();
     } while (footprint < kBeyondCaches);
 

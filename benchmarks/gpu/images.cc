@@ -47,20 +47,20 @@ Bytes encode(const Image &image, l3_profile profile) {
   return encode(l3_image{image.pixels.data(), size_t{3} * image.width, image.width, image.height, 3, 8, 0}, profile);
 }
 
-l3_stream open(const Bytes &file) {
-  l3_stream stream;
+l3_file open(const Bytes &file) {
+  l3_file parsed;
   l3_error error{};
-  check(l3_open(file.data(), file.size(), &stream, &error), error);
-  return stream;
+  check(l3_open(file.data(), file.size(), &parsed, &error), error);
+  return parsed;
 }
 
 Bytes decode_on_cpu(const Bytes &file) {
-  const l3_stream stream = open(file);
-  const size_t row = size_t{stream.info.channels} * (stream.info.bits / 8) * stream.info.width;
-  Bytes pixels(row * stream.info.height);
+  const l3_file parsed = open(file);
+  const size_t row = size_t{parsed.info.channels} * (parsed.info.bits / 8) * parsed.info.width;
+  Bytes pixels(row * parsed.info.height);
   const l3_output output{pixels.data(), row, L3_COLOR_NATIVE, L3_SAMPLE_NATIVE, 0};
   l3_error error{};
-  check(l3_decode(&stream, nullptr, &output, L3_VERIFY, &error), error);
+  check(l3_decode(&parsed, nullptr, &output, L3_VERIFY, &error), error);
   return pixels;
 }
 

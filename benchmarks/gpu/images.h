@@ -29,7 +29,7 @@ std::vector<Image> read_images(const std::string &folder);
 // Throw std::runtime_error.
 Bytes encode(const l3_image &image, l3_profile profile);
 Bytes encode(const Image &image, l3_profile profile);
-l3_stream open(const Bytes &file);
+l3_file open(const Bytes &file);
 Bytes decode_on_cpu(const Bytes &file);
 
 }  // namespace benchmark

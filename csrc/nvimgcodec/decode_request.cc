@@ -71,9 +71,9 @@ DecodeRequest ParseRequest(const nvimgcodecImageInfo_t &image, const nvimgcodecC
                            const StreamBytes &bytes, nvimgcodecImageBufferKind_t kind) {
   DecodeRequest request = {};
   l3_error error;
-  if (l3_open(bytes.data(), bytes.size(), &request.stream, &error) != L3_OK) throw std::runtime_error(error.message);
+  if (l3_open(bytes.data(), bytes.size(), &request.file, &error) != L3_OK) throw std::runtime_error(error.message);
 
-  const auto &info = request.stream.info;
+  const auto &info = request.file.info;
   const auto &plane = image.plane_info[0];
   auto &output = request.output;
   request.region = Region(code_stream, info);

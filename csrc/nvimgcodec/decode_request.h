@@ -7,7 +7,7 @@
 namespace dali_l3 {
 
 struct DecodeRequest {
-  l3_stream stream;
+  l3_file file;
   l3_rect region;
   l3_output output;
 };

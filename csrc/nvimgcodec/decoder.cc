@@ -21,7 +21,7 @@ void DecodeTo(const nvimgcodecImageInfo_t &image, const nvimgcodecCodeStreamDesc
   DecodeRequest request = ParseRequest(image, code_stream, bytes, NVIMGCODEC_IMAGE_BUFFER_KIND_STRIDED_HOST);
   request.output.bypass_cache = request.output.row_stride * request.region.height >= kBypassCacheSize;
   l3_error error;
-  if (l3_decode(&request.stream, &request.region, &request.output, L3_VERIFY, &error) != L3_OK)
+  if (l3_decode(&request.file, &request.region, &request.output, L3_VERIFY, &error) != L3_OK)
     throw std::runtime_error(error.message);
 }
 

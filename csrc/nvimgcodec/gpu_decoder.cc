@@ -100,7 +100,7 @@ class Instance {
       if (info.cuda_stream != stream) throw std::runtime_error("the images of a batch must be on one CUDA stream");
       const auto &file = bytes.emplace_back(code_stream->io_stream);
       const auto request = ParseRequest(info, code_stream, file, NVIMGCODEC_IMAGE_BUFFER_KIND_STRIDED_DEVICE);
-      requests.push_back({request.stream, request.region, request.output});
+      requests.push_back({request.file, request.region, request.output});
       images.push_back(image);
     }
 

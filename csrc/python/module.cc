@@ -58,11 +58,11 @@ class BytesView {
   Py_buffer view_;
 };
 
-l3_stream open(const BytesView &bytes) {
-  l3_stream stream;
+l3_file open(const BytesView &bytes) {
+  l3_file file;
   l3_error error{};
-  check(l3_open(bytes.data(), bytes.size(), &stream, &error), error);
-  return stream;
+  check(l3_open(bytes.data(), bytes.size(), &file, &error), error);
+  return file;
 }
 
 py::dtype sample_dtype(uint32_t bits) { return bits == 8 ? py::dtype::of<uint8_t>() : py::dtype::of<uint16_t>(); }
@@ -154,13 +154,13 @@ py::dict peek(const py::object &data) {
 
 py::dict metadata(const py::object &data) {
   const BytesView bytes(data);
-  const l3_stream stream = open(bytes);
+  const l3_file file = open(bytes);
   py::dict entries;
   l3_error error{};
   size_t cursor = 0;
   for (;;) {
     l3_metadata entry{};
-    check(l3_next_metadata(&stream, &cursor, &entry, &error), error);
+    check(l3_next_metadata(&file, &cursor, &entry, &error), error);
     if (!entry.key) return entries;
     entries[py::str(entry.key, entry.key_size)] = py::bytes(static_cast<const char *>(entry.value), entry.value_size);
   }
@@ -179,8 +179,8 @@ py::array new_image(const py::dtype &dtype, const Shape &shape) {
 py::array decode(const py::object &data, const std::optional<py::array> &out, const std::optional<Roi> &roi,
                  std::optional<bool> verify) {
   const BytesView bytes(data);
-  const l3_stream stream = open(bytes);
-  const l3_info &info = stream.info;
+  const l3_file file = open(bytes);
+  const l3_info &info = file.info;
   const l3_rect rect = roi ? checked_rect(*roi, info) : l3_rect{0, 0, info.width, info.height};
 
   const py::dtype dtype = sample_dtype(info.bits);
@@ -197,7 +197,7 @@ py::array decode(const py::object &data, const std::optional<py::array> &out, co
   l3_status status;
   {
     py::gil_scoped_release release;
-    status = l3_decode(&stream, &rect, &output, options, &error);
+    status = l3_decode(&file, &rect, &output, options, &error);
   }
   check(status, error);
   return pixels;

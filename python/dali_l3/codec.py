@@ -34,9 +34,9 @@ class ImageInfo:
         has_checksums: Whether every tile carries a checksum that decoding can verify.
         prototype: Whether this is a file of the published prototype (``LLL.``).
         metadata_size: Size of the metadata area in bytes.
-        payload_size: Size of all tiles' streams in bytes; 0 for files of the published prototype, whose header is
+        payload_size: Size of all tiles in bytes; 0 for files of the published prototype, whose header is
             silent about it.
-        file_size: Size that the whole file must have, in bytes; for files of the prototype without the tiles' streams.
+        file_size: Size that the whole file must have, in bytes; for files of the prototype without the tiles.
     """
 
     width: int

@@ -28,10 +28,10 @@ int main(void) {
   l3_error error;
   if (l3_encode(&image, &options, file, capacity, &size, &error)) return fail("l3_encode", &error);
 
-  l3_stream stream;
-  if (l3_open(file, size, &stream, &error)) return fail("l3_open", &error);
+  l3_file parsed;
+  if (l3_open(file, size, &parsed, &error)) return fail("l3_open", &error);
   const l3_output output = {.data = decoded, .row_stride = WIDTH * CHANNELS};
-  if (l3_decode(&stream, NULL, &output, L3_VERIFY, &error)) return fail("l3_decode", &error);
+  if (l3_decode(&parsed, NULL, &output, L3_VERIFY, &error)) return fail("l3_decode", &error);
   if (memcmp(pixels, decoded, SIZE)) return EXIT_FAILURE;
   printf("l3 %s (%s): %d bytes of pixels in %zu\n", l3_version(), l3_backend(), SIZE, size);
   free(file);

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "cpu/kernels.h"
-#include "fast_streams.h"
+#include "fast_tiles.h"
 #include "format/bytes.h"
 #include "format/fast_payload.h"
 #include "format/geometry.h"
@@ -35,8 +35,8 @@ Bytes read_file(const std::filesystem::path &path) {
 l3_cuda_image whole(const Bytes &file, l3_color color = L3_COLOR_NATIVE, l3_sample sample = L3_SAMPLE_NATIVE) {
   l3_cuda_image image{};
   l3_error error{};
-  if (l3_open(file.data(), file.size(), &image.stream, &error)) testing::fail(__FILE__, __LINE__, error.message);
-  const l3_info &info = image.stream.info;
+  if (l3_open(file.data(), file.size(), &image.file, &error)) testing::fail(__FILE__, __LINE__, error.message);
+  const l3_info &info = image.file.info;
   image.region = {0, 0, info.width, info.height};
   const size_t row_size = size_t(info.width) * l3_output_channels(&info, color) * l3_output_sample_size(&info, sample);
   image.output = {device_memory, (row_size + 15) / 16 * 16, color, sample, 0};
@@ -85,41 +85,41 @@ struct ExpectedTile {
   TileKind kind;
 };
 
-bool has_label_map(const l3_info &info, const Bytes &stream) {
+bool has_label_map(const l3_info &info, const Bytes &tile) {
   for (uint32_t c = 0; c < info.channels; c++)
-    if ((stream[1 + c * (3 + info.bits / 8)] & 7) == 7) return true;
+    if ((tile[1 + c * (3 + info.bits / 8)] & 7) == 7) return true;
   return false;
 }
 
-TileKind expected_kind(const l3_cuda_image &image, const Bytes &stream) {
-  const l3_info &info = image.stream.info;
+TileKind expected_kind(const l3_cuda_image &image, const Bytes &tile) {
+  const l3_info &info = image.file.info;
   const bool converts = needs_conversion(info.channels, info.bits, image.output.color, image.output.sample);
   if (!converts && (info.prototype || info.profile == L3_PROFILE_RAW)) return TileKind::kStored;
   if (info.bits == 16) return TileKind::kGeneral16;
-  if (info.profile != L3_PROFILE_FAST || converts || has_label_map(info, stream)) return TileKind::kGeneral8;
+  if (info.profile != L3_PROFILE_FAST || converts || has_label_map(info, tile)) return TileKind::kGeneral8;
   constexpr TileKind kinds[] = {TileKind::kFast8x1, TileKind::kFast8x2, TileKind::kFast8x3, TileKind::kFast8x4};
   return kinds[info.channels - 1];
 }
 
-Bytes expected_bytes(const l3_stream &stream, uint32_t tile) {
-  if (stream.info.prototype) {
-    const l3_rect rect = tile_rect(stream.info, tile);
-    return decode(Bytes(stream.data, stream.data + stream.size), &rect).pixels;
+Bytes expected_bytes(const l3_file &parsed, uint32_t tile) {
+  if (parsed.info.prototype) {
+    const l3_rect rect = tile_rect(parsed.info, tile);
+    return decode(Bytes(parsed.data, parsed.data + parsed.size), &rect).pixels;
   }
-  const uint32_t start = load<uint32_t>(stream.offsets + 4 * tile), end = load<uint32_t>(stream.offsets + 4 * tile + 4);
-  return Bytes(stream.payload + start, stream.payload + end);
+  const uint32_t start = load<uint32_t>(parsed.offsets + 4 * tile), end = load<uint32_t>(parsed.offsets + 4 * tile + 4);
+  return Bytes(parsed.payload + start, parsed.payload + end);
 }
 
 std::vector<ExpectedTile> expected_tiles(const std::vector<l3_cuda_image> &images) {
   std::vector<ExpectedTile> tiles;
   for (uint32_t i = 0; i < images.size(); i++) {
     const l3_rect &region = images[i].region;
-    const l3_info &info = images[i].stream.info;
+    const l3_info &info = images[i].file.info;
     for (uint32_t tile = 0; tile < info.tiles_x * info.tiles_y; tile++) {
       const l3_rect rect = tile_rect(info, tile);
       if (rect.x >= region.x + region.width || rect.x + rect.width <= region.x) continue;
       if (rect.y >= region.y + region.height || rect.y + rect.height <= region.y) continue;
-      Bytes bytes = expected_bytes(images[i].stream, tile);
+      Bytes bytes = expected_bytes(images[i].file, tile);
       const TileKind kind = expected_kind(images[i], bytes);
       tiles.push_back({i, rect.x / 64, rect.y / 64, std::move(bytes), kind});
     }
@@ -128,7 +128,7 @@ std::vector<ExpectedTile> expected_tiles(const std::vector<l3_cuda_image> &image
 }
 
 void check_image(const BatchImage &described, const l3_cuda_image &image) {
-  const l3_info &info = image.stream.info;
+  const l3_info &info = image.file.info;
   CHECK(described.out == image.output.data);
   CHECK_EQUAL(described.row_stride, image.output.row_stride);
   CHECK_EQUAL(described.width, info.width);
@@ -155,13 +155,13 @@ std::map<TileKind, uint32_t> check_batch(Batch &batch, const std::vector<l3_cuda
   CHECK_EQUAL(layout.images, 0u);
   CHECK_EQUAL(layout.tiles, images.size() * 64);
   CHECK_EQUAL(layout.order, layout.tiles + expected.size() * 16);
-  CHECK_EQUAL(layout.streams, (layout.order + expected.size() * 4 + 15) / 16 * 16);
+  CHECK_EQUAL(layout.tile_bytes, (layout.order + expected.size() * 4 + 15) / 16 * 16);
   for (size_t i = 0; i < images.size(); i++) {
     const testing::Context context("image %zu", i);
     check_image(batch.at<BatchImage>(layout.images, i), images[i]);
   }
 
-  uint32_t position = layout.streams;  // streams follow each other without gaps
+  uint32_t position = layout.tile_bytes;  // streams follow each other without gaps
   for (size_t i = 0; i < expected.size(); i++) {
     const testing::Context context("tile %zu: (%u, %u) of image %u", i, expected[i].x, expected[i].y,
                                    expected[i].image);
@@ -170,9 +170,9 @@ std::map<TileKind, uint32_t> check_batch(Batch &batch, const std::vector<l3_cuda
     CHECK_EQUAL(tile.x, expected[i].x);
     CHECK_EQUAL(tile.y, expected[i].y);
     CHECK_EQUAL(tile.size, expected[i].bytes.size());
-    CHECK_EQUAL(tile.stream, position);
-    CHECK_EQUAL(tile.stream % 4, 0u);
-    CHECK(std::equal(expected[i].bytes.begin(), expected[i].bytes.end(), batch.buffer() + tile.stream));
+    CHECK_EQUAL(tile.bytes, position);
+    CHECK_EQUAL(tile.bytes % 4, 0u);
+    CHECK(std::equal(expected[i].bytes.begin(), expected[i].bytes.end(), batch.buffer() + tile.bytes));
     position += tile.size;
   }
   CHECK_EQUAL(layout.end, position + kMaxOverread);
@@ -215,7 +215,7 @@ std::vector<l3_cuda_image> random_images(Random &random) {
     const l3_color color = converts ? l3_color(random.below(5)) : L3_COLOR_NATIVE;
     const l3_sample sample = converts ? l3_sample(random.below(8)) : L3_SAMPLE_NATIVE;
     images.push_back(whole(files()[random.below(uint32_t(files().size()))], color, sample));
-    if (random.below(2)) images.back().region = random_region(random, images.back().stream.info);
+    if (random.below(2)) images.back().region = random_region(random, images.back().file.info);
   }
   return images;
 }
@@ -237,13 +237,13 @@ std::string verdict_of_both(const Bytes &file, const l3_rect *region, bool verif
 
 // The file with some bytes of its payload changed.
 Bytes with_damaged_payload(Random &random, const Bytes &file) {
-  l3_stream stream;
-  CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
+  l3_file parsed;
+  CHECK_EQUAL(l3_open(file.data(), file.size(), &parsed, nullptr), L3_OK);
   Bytes damaged = file;
-  const uint32_t start = uint32_t(stream.payload - file.data());
+  const uint32_t start = uint32_t(parsed.payload - file.data());
   for (uint32_t changes = random.between(1, 4); changes; changes--) {
-    uint8_t &byte = damaged[start + random.below(random.below(2) ? stream.info.payload_size
-                                                                 : std::min(64u, stream.info.payload_size))];
+    uint8_t &byte = damaged[start + random.below(random.below(2) ? parsed.info.payload_size
+                                                                 : std::min(64u, parsed.info.payload_size))];
     byte = random.below(2) ? uint8_t(random()) : uint8_t(byte ^ 1u << random.below(8));
   }
   return damaged;
@@ -298,19 +298,19 @@ TEST(checksums_are_verified_on_request) {
   Random random(4);
   for (const Bytes &file : files()) {
     l3_cuda_image image = whole(file);
-    if (!image.stream.checksums) continue;
-    const uint32_t tile = random.below(tile_count(image.stream.info));
+    if (!image.file.checksums) continue;
+    const uint32_t tile = random.below(tile_count(image.file.info));
     Bytes flipped = file;
-    const uint32_t start = load<uint32_t>(image.stream.offsets + 4 * tile),
-                   end = load<uint32_t>(image.stream.offsets + 4 * tile + 4);
-    const uint32_t bit = 8 * uint32_t(image.stream.payload - file.data() + start) + random.below(8 * (end - start));
+    const uint32_t start = load<uint32_t>(image.file.offsets + 4 * tile),
+                   end = load<uint32_t>(image.file.offsets + 4 * tile + 4);
+    const uint32_t bit = 8 * uint32_t(image.file.payload - file.data() + start) + random.below(8 * (end - start));
     flipped[bit / 8] = uint8_t(flipped[bit / 8] ^ 1u << bit % 8);
     const std::vector<l3_cuda_image> images{whole(flipped)};
     Batch batch;
     batch.prepare(images);
     l3_error error{};
     CHECK_EQUAL(batch.plan.gather(0, true, batch.buffer(), &error), L3_ERROR_CHECKSUM);
-    const uint32_t columns = image.stream.info.tiles_x;
+    const uint32_t columns = image.file.info.tiles_x;
     CHECK_EQUAL(std::string(error.message), "tile " + std::to_string(tile) + " (row " + std::to_string(tile / columns) +
                                                 ", column " + std::to_string(tile % columns) +
                                                 "): the checksum does not match");
@@ -324,7 +324,7 @@ TEST(damaged_tiles_are_refused_as_l3_decode_does) {
     for (uint32_t i = 0; i < 80; i++) {
       const testing::Context context("file %u, mutant %u", f, i);
       const Bytes damaged = with_damaged_payload(random, files()[f]);
-      const l3_rect region = random_region(random, whole(damaged).stream.info);
+      const l3_rect region = random_region(random, whole(damaged).file.info);
       const std::string verdict = verdict_of_both(damaged, i % 4 ? nullptr : &region, i % 8 == 1);
       problems[verdict.substr(verdict.find(": ") + 1)]++;  // without the tile
     }
@@ -339,8 +339,8 @@ TEST(stored_broken_files_are_refused_as_l3_decode_does) {
   for (const auto &entry : std::filesystem::directory_iterator(L3_TEST_DATA "/broken")) {
     const testing::Context context("%s", entry.path().filename().c_str());
     const Bytes file = read_file(entry.path());
-    l3_stream stream;
-    if (l3_open(file.data(), file.size(), &stream, nullptr)) continue;
+    l3_file parsed;
+    if (l3_open(file.data(), file.size(), &parsed, nullptr)) continue;
     verdict_of_both(file, nullptr, false);
     verdict_of_both(file, nullptr, true);
     openable++;
@@ -351,12 +351,12 @@ TEST(stored_broken_files_are_refused_as_l3_decode_does) {
 TEST(broken_tiles_outside_the_region_do_not_matter) {
   Random random(6);
   Bytes file = encode(make_image(random, 192, 128, 3, 8, Kind::kSlope), encode_options(L3_PROFILE_FAST));
-  const l3_stream stream = whole(file).stream;
+  const l3_file parsed = whole(file).file;
   for (const uint32_t tile : {1u, 3u, 5u})
-    file[size_t(stream.payload - file.data()) + load<uint32_t>(stream.offsets + 4 * tile)] = 99;
+    file[size_t(parsed.payload - file.data()) + load<uint32_t>(parsed.offsets + 4 * tile)] = 99;
   for (uint32_t tile = 0; tile < 6; tile++) {
     std::vector<l3_cuda_image> images{whole(file)};
-    images[0].region = tile_rect(stream.info, tile);
+    images[0].region = tile_rect(parsed.info, tile);
     Batch batch;
     batch.prepare(images);
     CHECK_EQUAL(batch.plan.gather(0, true, batch.buffer(), nullptr), tile % 2 ? L3_ERROR_CHECKSUM : L3_OK);
@@ -426,8 +426,8 @@ TEST(batches_of_four_gibibytes_are_refused) {
     store(offsets.data() + 4 * info.tiles_x, uint32_t(total / 4));
     std::vector<l3_cuda_image> images(4);
     for (l3_cuda_image &image : images) {
-      image.stream.info = info;
-      image.stream.offsets = offsets.data();
+      image.file.info = info;
+      image.file.offsets = offsets.data();
       image.region = {0, 0, info.width, info.height};
       image.output = {device_memory, size_t(info.width) * 8, L3_COLOR_NATIVE, L3_SAMPLE_NATIVE, 0};
     }
@@ -479,16 +479,16 @@ TEST(payload_sizes) {
     choice.shape = {random.below(2) ? 64 : random.between(1, 64), random.between(1, 64)};
     const testing::Context context("%u bits, %u index bits, bitmap %d, %u x %u", choice.bits, choice.index_bits,
                                    choice.has_bitmap, choice.shape.width, choice.shape.height);
-    Bytes stream = random_stream(random, choice);
-    if (random.below(2)) stream = with_random_body(random, choice, stream);
+    Bytes bytes = random_tile(random, choice);
+    if (random.below(2)) bytes = with_random_body(random, choice, bytes);
     FastTile tile;
-    CHECK(!parse_fast_tile(stream.data(), uint32_t(stream.size()), 1, choice.bits, choice.shape, &tile));
+    CHECK(!parse_fast_tile(bytes.data(), uint32_t(bytes.size()), 1, choice.bits, choice.shape, &tile));
     const FastChannel &channel = tile.channels[0];
-    stream.resize(stream.size() + kMaxOverread);
-    const Bytes readable(stream.begin(), stream.end() - ptrdiff_t(kMaxOverread - 8));
+    bytes.resize(bytes.size() + kMaxOverread);
+    const Bytes readable(bytes.begin(), bytes.end() - ptrdiff_t(kMaxOverread - 8));
     const uint32_t end = choice.bits == 8
-                             ? kPortableKernels.decode_channel_8(stream.data(), channel, choice.shape, plane_8.get())
-                             : kPortableKernels.decode_channel_16(stream.data(), channel, choice.shape, plane_16.get());
+                             ? kPortableKernels.decode_channel_8(bytes.data(), channel, choice.shape, plane_8.get())
+                             : kPortableKernels.decode_channel_16(bytes.data(), channel, choice.shape, plane_16.get());
     CHECK_EQUAL(fast_payload_size(readable.data(), channel, choice.bits, choice.shape), end - channel.payload);
     CHECK_EQUAL(fast_payload_size_portable(readable.data(), channel, choice.bits, choice.shape), end - channel.payload);
   }

@@ -35,12 +35,12 @@ std::map<std::string, Verdicts> expectations() {
 }
 
 l3_status read_metadata(const Bytes &file) {
-  l3_stream stream;
-  if (l3_status status = l3_open(file.data(), file.size(), &stream, nullptr)) return status;
+  l3_file parsed;
+  if (l3_status status = l3_open(file.data(), file.size(), &parsed, nullptr)) return status;
   size_t cursor = 0;
   l3_metadata entry;
   l3_status status;
-  do status = l3_next_metadata(&stream, &cursor, &entry, nullptr);
+  do status = l3_next_metadata(&parsed, &cursor, &entry, nullptr);
   while (!status && entry.key);
   return status;
 }

@@ -38,11 +38,11 @@ void for_each_file(uint32_t width, uint32_t height, Check check) {
   }
 }
 
-l3_stream open(const Bytes &file) {
-  l3_stream stream;
+l3_file open(const Bytes &file) {
+  l3_file parsed;
   l3_error error{};
-  if (l3_open(file.data(), file.size(), &stream, &error)) testing::fail(__FILE__, __LINE__, error.message);
-  return stream;
+  if (l3_open(file.data(), file.size(), &parsed, &error)) testing::fail(__FILE__, __LINE__, error.message);
+  return parsed;
 }
 
 }  // namespace
@@ -183,7 +183,7 @@ TEST(regions_touch_only_their_tiles) {
   const Image image = make_image(random, 128, 64, 1, 8, Kind::kSlope);
   for (const l3_profile profile : kProfiles) {
     Bytes file = encode(image, encode_options(profile));
-    file[file.size() - 17] ^= 0xFF;  // before the trailer: in the second tile's stream
+    file[file.size() - 17] ^= 0xFF;  // before the trailer: in the second tile's bytes
     const l3_rect left = {0, 0, 64, 64}, both = {63, 0, 2, 1};
     CHECK(decode(file, &left, L3_VERIFY).pixels == crop(image, left));
     CHECK_EQUAL(decode(file, &both, L3_VERIFY).status, L3_ERROR_CHECKSUM);
@@ -193,7 +193,7 @@ TEST(regions_touch_only_their_tiles) {
 TEST(any_output_buffer) {
   Random random(6);
   for_each_file(200, 70, [&](const Bytes &file, const Image &image) {
-    const l3_stream stream = open(file);
+    const l3_file parsed = open(file);
     for (uint32_t i = 0; i < 40; i++) {
       const uint32_t x = i % 4 < 2 ? 0 : random.below(200), y = i % 4 < 2 ? 0 : random.below(70);
       const l3_rect rect =
@@ -213,7 +213,7 @@ TEST(any_output_buffer) {
       output.data = buffer.data() + begin;
       output.row_stride = stride;
       output.bypass_cache = bypass_cache;
-      CHECK_EQUAL(l3_decode(&stream, &rect, &output, 0, nullptr), L3_OK);
+      CHECK_EQUAL(l3_decode(&parsed, &rect, &output, 0, nullptr), L3_OK);
       CHECK(buffer == expected);
     }
   });
@@ -221,12 +221,12 @@ TEST(any_output_buffer) {
 
 TEST(pieces_from_several_threads) {
   for_each_file(200, 140, [](const Bytes &file, const Image &image) {
-    const l3_stream stream = open(file);
+    const l3_file parsed = open(file);
     const l3_rect rois[] = {{0, 0, 200, 140}, {60, 3, 70, 130}, {64, 64, 1, 1}};
     const uint32_t tile_counts[] = {12, 9, 1};
     for (size_t i = 0; i < 3; i++) {
       const l3_rect &roi = rois[i];
-      CHECK_EQUAL(l3_tile_count(&stream, &roi), tile_counts[i]);
+      CHECK_EQUAL(l3_tile_count(&parsed, &roi), tile_counts[i]);
       Bytes pixels(roi.width * image.pixel_size() * roi.height);
       l3_output output{};
       output.data = pixels.data();
@@ -238,7 +238,7 @@ TEST(pieces_from_several_threads) {
       for (uint32_t t = 0; t < kThreads; t++)
         threads.emplace_back([&, t] {
           const uint32_t first = tile_counts[i] * t / kThreads, end = tile_counts[i] * (t + 1) / kThreads;
-          statuses[t] = l3_decode_tiles(&stream, &roi, &output, L3_VERIFY, first, end - first, nullptr);
+          statuses[t] = l3_decode_tiles(&parsed, &roi, &output, L3_VERIFY, first, end - first, nullptr);
         });
       for (std::thread &thread : threads) thread.join();
       for (const l3_status status : statuses) CHECK_EQUAL(status, L3_OK);
@@ -249,15 +249,15 @@ TEST(pieces_from_several_threads) {
 
 TEST(conversions_of_regions) {
   for_each_file(100, 70, [](const Bytes &file, const Image &) {
-    const l3_stream stream = open(file);
+    const l3_file parsed = open(file);
     for (const l3_color color : {L3_COLOR_NATIVE, L3_COLOR_RGB, L3_COLOR_BGR, L3_COLOR_GRAY, L3_COLOR_YCBCR})
       for (const l3_sample sample : {L3_SAMPLE_NATIVE, L3_SAMPLE_U8, L3_SAMPLE_U16, L3_SAMPLE_F32}) {
         const testing::Context context("color %d, sample %d", int(color), int(sample));
-        const size_t pixel_size = l3_output_channels(&stream.info, color) * l3_output_sample_size(&stream.info, sample);
+        const size_t pixel_size = l3_output_channels(&parsed.info, color) * l3_output_sample_size(&parsed.info, sample);
         const auto converted = [&](const l3_rect &rect) {
           Bytes pixels(rect.width * rect.height * pixel_size);
           const l3_output output = {pixels.data(), rect.width * pixel_size, color, sample, 0};
-          CHECK_EQUAL(l3_decode(&stream, &rect, &output, 0, nullptr), L3_OK);
+          CHECK_EQUAL(l3_decode(&parsed, &rect, &output, 0, nullptr), L3_OK);
           return pixels;
         };
         const Bytes whole = converted({0, 0, 100, 70});
@@ -336,7 +336,7 @@ TEST(arguments_of_encode) {
 TEST(arguments_of_decode) {
   Random random(10);
   const Bytes file = encode(make_image(random, 100, 50, 3, 8, Kind::kSlope), encode_options(L3_PROFILE_FAST));
-  const l3_stream stream = open(file);
+  const l3_file parsed = open(file);
   Bytes pixels(300 * 50);
   const l3_output output = {pixels.data(), 300, L3_COLOR_NATIVE, L3_SAMPLE_NATIVE, 0};
   const l3_rect outside[] = {
@@ -344,19 +344,19 @@ TEST(arguments_of_decode) {
       {0, 50, 1, 1}, {99, 0, 2, 1}, {0xFFFFFFFF, 0, 2, 1}, {0, 2, 1, 0xFFFFFFFF}, {0xFFFFFFFF, 0xFFFFFFFF, 100, 50}};
   for (const l3_rect &roi : outside) {
     const testing::Context context("region %u x %u at (%u, %u)", roi.width, roi.height, roi.x, roi.y);
-    CHECK_EQUAL(l3_decode(&stream, &roi, &output, 0, nullptr), L3_ERROR_ARGUMENT);
-    CHECK_EQUAL(l3_decode_tiles(&stream, &roi, &output, 0, 0, 1, nullptr), L3_ERROR_ARGUMENT);
+    CHECK_EQUAL(l3_decode(&parsed, &roi, &output, 0, nullptr), L3_ERROR_ARGUMENT);
+    CHECK_EQUAL(l3_decode_tiles(&parsed, &roi, &output, 0, 0, 1, nullptr), L3_ERROR_ARGUMENT);
   }
   l3_output close_rows = output, nowhere = output;
   close_rows.row_stride = 299;
   nowhere.data = nullptr;
   for (const l3_output *bad : {&close_rows, &nowhere})
-    CHECK_EQUAL(l3_decode(&stream, nullptr, bad, 0, nullptr), L3_ERROR_ARGUMENT);
-  CHECK_EQUAL(l3_tile_count(&stream, nullptr), 2u);
-  CHECK_EQUAL(l3_decode_tiles(&stream, nullptr, &output, 0, 2, 0, nullptr), L3_OK);
-  CHECK_EQUAL(l3_decode_tiles(&stream, nullptr, &output, 0, 2, 1, nullptr), L3_ERROR_ARGUMENT);
-  CHECK_EQUAL(l3_decode_tiles(&stream, nullptr, &output, 0, 3, 0, nullptr), L3_ERROR_ARGUMENT);
-  CHECK_EQUAL(l3_decode_tiles(&stream, nullptr, &output, 0, 1, 0xFFFFFFFF, nullptr), L3_ERROR_ARGUMENT);
+    CHECK_EQUAL(l3_decode(&parsed, nullptr, bad, 0, nullptr), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(l3_tile_count(&parsed, nullptr), 2u);
+  CHECK_EQUAL(l3_decode_tiles(&parsed, nullptr, &output, 0, 2, 0, nullptr), L3_OK);
+  CHECK_EQUAL(l3_decode_tiles(&parsed, nullptr, &output, 0, 2, 1, nullptr), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(l3_decode_tiles(&parsed, nullptr, &output, 0, 3, 0, nullptr), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(l3_decode_tiles(&parsed, nullptr, &output, 0, 1, 0xFFFFFFFF, nullptr), L3_ERROR_ARGUMENT);
 }
 
 TEST(back_ends_by_name) {

@@ -31,9 +31,9 @@ Bytes with(Bytes file, uint32_t at, Value value) {
 }
 
 l3_status open_status(const Bytes &file) {
-  l3_stream stream;
+  l3_file parsed;
   l3_error error{};
-  const l3_status status = l3_open(file.data(), file.size(), &stream, &error);
+  const l3_status status = l3_open(file.data(), file.size(), &parsed, &error);
   if (status) {
     CHECK_EQUAL(error.status, status);
     CHECK(error.message[0]);
@@ -245,27 +245,27 @@ TEST(metadata) {
   options.metadata = entries;
   options.metadata_count = 3;
   Bytes file = four_tiles(options);
-  l3_stream stream;
-  CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
-  CHECK_EQUAL(stream.info.metadata_size, 8u + 8 + 8 + 4 + 8 + 256);
+  l3_file parsed;
+  CHECK_EQUAL(l3_open(file.data(), file.size(), &parsed, nullptr), L3_OK);
+  CHECK_EQUAL(parsed.info.metadata_size, 8u + 8 + 8 + 4 + 8 + 256);
   size_t cursor = 0;
   l3_metadata entry;
   for (const l3_metadata &expected : entries) {
-    CHECK_EQUAL(l3_next_metadata(&stream, &cursor, &entry, nullptr), L3_OK);
+    CHECK_EQUAL(l3_next_metadata(&parsed, &cursor, &entry, nullptr), L3_OK);
     CHECK_EQUAL(std::string(entry.key, entry.key_size), std::string(expected.key, expected.key_size));
     CHECK_EQUAL(entry.value_size, expected.value_size);
     CHECK(!entry.value_size || !std::memcmp(entry.value, expected.value, expected.value_size));
   }
   for (int again = 0; again < 2; again++) {
-    CHECK_EQUAL(l3_next_metadata(&stream, &cursor, &entry, nullptr), L3_OK);
+    CHECK_EQUAL(l3_next_metadata(&parsed, &cursor, &entry, nullptr), L3_OK);
     CHECK(!entry.key);
   }
 
-  const size_t area = size_t(stream.metadata - file.data());
+  const size_t area = size_t(parsed.metadata - file.data());
   file[area + 20] ^= 1;
   CHECK_EQUAL(decode(file, nullptr, L3_VERIFY).status, L3_OK);  // pixels do not depend on metadata
   cursor = 0;
-  CHECK_EQUAL(l3_next_metadata(&stream, &cursor, &entry, nullptr), L3_ERROR_CHECKSUM);
+  CHECK_EQUAL(l3_next_metadata(&parsed, &cursor, &entry, nullptr), L3_ERROR_CHECKSUM);
 }
 
 TEST(forged_metadata) {
@@ -278,14 +278,14 @@ TEST(forged_metadata) {
   const auto status_with = [&](uint32_t at, uint32_t size) {
     Bytes bytes = with(file, area + at, size);
     repair_checksums(bytes.data(), bytes.size());
-    l3_stream stream;
-    CHECK_EQUAL(l3_open(bytes.data(), bytes.size(), &stream, nullptr), L3_OK);
+    l3_file parsed;
+    CHECK_EQUAL(l3_open(bytes.data(), bytes.size(), &parsed, nullptr), L3_OK);
     l3_metadata entry;
     l3_status status = L3_OK;
     size_t cursor = 0;
     do {
-      status = l3_next_metadata(&stream, &cursor, &entry, nullptr);
-      CHECK(entry.value_size <= stream.info.metadata_size);
+      status = l3_next_metadata(&parsed, &cursor, &entry, nullptr);
+      CHECK(entry.value_size <= parsed.info.metadata_size);
     } while (!status && entry.key);
     return status;
   };
@@ -319,12 +319,12 @@ Bytes with_entries(const std::vector<std::pair<std::string, std::string>> &entri
 
 // The first call of l3_next_metadata.
 l3_status metadata_status(const Bytes &file) {
-  l3_stream stream;
-  CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
+  l3_file parsed;
+  CHECK_EQUAL(l3_open(file.data(), file.size(), &parsed, nullptr), L3_OK);
   size_t cursor = 0;
   l3_metadata entry;
   l3_error error{};
-  const l3_status status = l3_next_metadata(&stream, &cursor, &entry, &error);
+  const l3_status status = l3_next_metadata(&parsed, &cursor, &entry, &error);
   CHECK_EQUAL(error.status, status);
   CHECK_EQUAL(cursor == 0, status != L3_OK);
   return status;

@@ -6,7 +6,7 @@
 
 #include "checked_lanes.h"
 #include "cpu/kernels.h"
-#include "fast_streams.h"
+#include "fast_tiles.h"
 #include "format/bytes.h"
 #include "images.h"
 #include "testing.h"
@@ -70,11 +70,11 @@ BatchImage describe(const l3_info &info, const l3_rect &region, Target &target) 
 }
 
 // The tile as a batch describes it, with the whole file for the buffer.
-BatchTile describe(const l3_stream &stream, const Bytes &buffer, uint32_t x, uint32_t y) {
-  const uint8_t *offsets = stream.offsets + 4 * size_t(y * stream.info.tiles_x + x);
+BatchTile describe(const l3_file &parsed, const Bytes &buffer, uint32_t x, uint32_t y) {
+  const uint8_t *offsets = parsed.offsets + 4 * size_t(y * parsed.info.tiles_x + x);
   const uint32_t start = load<uint32_t>(offsets);
   BatchTile tile{};
-  tile.stream = uint32_t(stream.payload - buffer.data()) + start;
+  tile.bytes = uint32_t(parsed.payload - buffer.data()) + start;
   tile.size = load<uint32_t>(offsets + 4) - start;
   tile.x = uint16_t(x);
   tile.y = uint16_t(y);
@@ -84,7 +84,7 @@ BatchTile describe(const l3_stream &stream, const Bytes &buffer, uint32_t x, uin
 bool has_label_map(const Bytes &buffer, const l3_info &info, const BatchTile &tile) {
   const TileShape shape = shape_of(tile_rect(info, tile.y * info.tiles_x + tile.x));
   FastTile parsed;
-  CHECK(!parse_fast_tile(buffer.data() + tile.stream, tile.size, info.channels, 8, shape, &parsed));
+  CHECK(!parse_fast_tile(buffer.data() + tile.bytes, tile.size, info.channels, 8, shape, &parsed));
   return std::any_of(parsed.channels, parsed.channels + info.channels,
                      [](const FastChannel &c) { return c.predictor == kLabelMap; });
 }
@@ -108,8 +108,8 @@ TEST(kernel_decodes_what_the_cpu_decodes) {
     const Image source = make_image(random, width, height, channels, 8, kKinds[random.below(std::size(kKinds))]);
     Bytes file = encode(source, encode_options(L3_PROFILE_FAST, random.between(1, 3)));
     file.resize(file.size() + kMaxOverread);  // as a batch is padded
-    l3_stream stream;
-    CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
+    l3_file parsed;
+    CHECK_EQUAL(l3_open(file.data(), file.size(), &parsed, nullptr), L3_OK);
 
     const l3_rect region = random_region(random, width, height);
     const testing::Context context("%u x %u x %u, region %u x %u at (%u, %u)", width, height, channels, region.width,
@@ -119,16 +119,16 @@ TEST(kernel_decodes_what_the_cpu_decodes) {
     const size_t stride = (region.width * channels + random.below(40) + alignment - 1) / alignment * alignment;
     Target target(region.height, stride, random.below(16 / alignment) * alignment);
     const Bytes before = target.memory;
-    const BatchImage image = describe(stream.info, region, target);
+    const BatchImage image = describe(parsed.info, region, target);
 
     const Bytes expected = crop(source, region);
     for (uint32_t y = region.y / L3_TILE; y <= (region.y + region.height - 1) / L3_TILE; y++) {
       for (uint32_t x = region.x / L3_TILE; x <= (region.x + region.width - 1) / L3_TILE; x++) {
-        const BatchTile tile = describe(stream, file, x, y);
-        if (has_label_map(file, stream.info, tile)) continue;  // another kernel's work
+        const BatchTile tile = describe(parsed, file, x, y);
+        if (has_label_map(file, parsed.info, tile)) continue;  // another kernel's work
         decode_tile(file, image, tile);
         tiles++;
-        const l3_rect part = intersect(tile_rect(stream.info, y * stream.info.tiles_x + x), region);
+        const l3_rect part = intersect(tile_rect(parsed.info, y * parsed.info.tiles_x + x), region);
         for (uint32_t row = part.y - region.y; row < part.y - region.y + part.height; row++) {
           const size_t begin = size_t(part.x - region.x) * channels, size = size_t(part.width) * channels;
           uint8_t *decoded = target.pixels() + row * stride + begin;
@@ -148,11 +148,11 @@ TEST(kernel_without_a_tile_of_its_own_stores_nothing) {
   const Image source = make_image(random, 64, 64, 3, 8, Kind::kSlope);
   Bytes file = encode(source, encode_options(L3_PROFILE_FAST));
   file.resize(file.size() + kMaxOverread);
-  l3_stream stream;
-  CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
+  l3_file parsed;
+  CHECK_EQUAL(l3_open(file.data(), file.size(), &parsed, nullptr), L3_OK);
   Target target(64, 192, 0);
   const Bytes before = target.memory;
-  decode_tile(file, describe(stream.info, {0, 0, 64, 64}, target), describe(stream, file, 0, 0), false);
+  decode_tile(file, describe(parsed.info, {0, 0, 64, 64}, target), describe(parsed, file, 0, 0), false);
   CHECK(target.memory == before);
 }
 
@@ -168,16 +168,16 @@ TEST(kernel_decodes_any_body_and_survives_any_other) {
                                random.below(2) == 1,
                                {random.between(1, 64), random.between(1, 64)}};
     const bool damaged = random.below(4) == 0;
-    Bytes stream = random_stream(random, choice);
-    if (damaged) stream = with_random_body(random, choice, stream);
+    Bytes bytes = random_tile(random, choice);
+    if (damaged) bytes = with_random_body(random, choice, bytes);
     const testing::Context context("predictor %u, %u index bits, bitmap %d, %u x %u, damaged %d", choice.predictor,
                                    choice.index_bits, choice.has_bitmap, choice.shape.width, choice.shape.height,
                                    damaged);
     FastTile parsed;
-    CHECK(!parse_fast_tile(stream.data(), uint32_t(stream.size()), 1, 8, choice.shape, &parsed));
+    CHECK(!parse_fast_tile(bytes.data(), uint32_t(bytes.size()), 1, 8, choice.shape, &parsed));
 
-    Bytes buffer = random.bytes(stream.size() + kMaxOverread);
-    std::copy(stream.begin(), stream.end(), buffer.begin());
+    Bytes buffer = random.bytes(bytes.size() + kMaxOverread);
+    std::copy(bytes.begin(), bytes.end(), buffer.begin());
     const uint32_t width = choice.shape.width, height = choice.shape.height;
     Target target(height, width, 0);
     l3_info info{};
@@ -186,7 +186,7 @@ TEST(kernel_decodes_any_body_and_survives_any_other) {
     info.channels = 1;
     info.bits = 8;
     BatchTile tile{};
-    tile.size = uint32_t(stream.size());
+    tile.size = uint32_t(bytes.size());
     decode_tile(buffer, describe(info, {0, 0, width, height}, target), tile);
     if (damaged) continue;
     Planes<uint8_t> planes;

@@ -15,11 +15,11 @@ namespace {
 
 // Lanes that fail the test where one reads or writes beyond its bounds, sanitizer or not.
 struct BoundedLanes : HostLanes {
-  static inline size_t readable;  // bytes of the stream and its slack
+  static inline size_t readable;  // bytes of the tile and its slack
 
-  static Number load_16(const uint8_t *stream, const Number &position) {
+  static Number load_16(const uint8_t *bytes, const Number &position) {
     for (const uint32_t at : position.lane) CHECK(size_t(at) + 2 <= readable);
-    return HostLanes::load_16(stream, position);
+    return HostLanes::load_16(bytes, position);
   }
   template <typename Sample>
   static void store(Sample *plane, const Number &position, const Number &value) {
@@ -46,14 +46,14 @@ struct Rows {
   }
 };
 
-Rows expected_rows(const l3_stream &stream, const Request &request, l3_status *status) {
-  Rows rows(stream.info, request);
+Rows expected_rows(const l3_file &parsed, const Request &request, l3_status *status) {
+  Rows rows(parsed.info, request);
   l3_output output{};
   output.data = rows.memory.data();
   output.row_stride = rows.stride;
   output.color = request.color;
   output.sample = request.sample;
-  *status = l3_decode(&stream, &request.region, &output, 0, nullptr);
+  *status = l3_decode(&parsed, &request.region, &output, 0, nullptr);
   return rows;
 }
 
@@ -91,18 +91,18 @@ void run_block(const TilePart &tile, Random &random) {
     general::write_part(tile, fast, planes.data(), thread);
 }
 
-Rows lockstep_rows(const l3_stream &stream, const Request &request, Random &random) {
-  const l3_info &info = stream.info;
+Rows lockstep_rows(const l3_file &parsed, const Request &request, Random &random) {
+  const l3_info &info = parsed.info;
   Rows rows(info, request);
   const BatchImage image = describe(info, request, rows);
   const l3_rect &region = request.region;
   for (uint32_t y = region.y / L3_TILE; y <= (region.y + region.height - 1) / L3_TILE; y++)
     for (uint32_t x = region.x / L3_TILE; x <= (region.x + region.width - 1) / L3_TILE; x++) {
-      const uint8_t *offsets = stream.offsets + 4 * size_t(y * info.tiles_x + x);
+      const uint8_t *offsets = parsed.offsets + 4 * size_t(y * info.tiles_x + x);
       const uint32_t start = load<uint32_t>(offsets), size = load<uint32_t>(offsets + 4) - start;
-      // Just as many bytes after the stream as may be read; none after stored pixels.
+      // Just as many bytes after the tile as may be read; none after stored pixels.
       Bytes buffer = random.bytes(size + (info.profile == L3_PROFILE_RAW ? 0 : kMaxOverread));
-      std::copy_n(stream.payload + start, size, buffer.begin());
+      std::copy_n(parsed.payload + start, size, buffer.begin());
       BoundedLanes::readable = buffer.size();
       const TilePart tile(buffer.data(), image, BatchTile{0, size, 0, uint16_t(x), uint16_t(y)});
       if (info.bits == 8)
@@ -116,11 +116,11 @@ Rows lockstep_rows(const l3_stream &stream, const Request &request, Random &rand
 // The file must decode to the same bytes in both ways. If the CPU refuses it, lanes must at least stay within their
 // bounds.
 bool check_same(const Bytes &file, const Request &request, Random &random) {
-  l3_stream stream;
-  CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
+  l3_file parsed;
+  CHECK_EQUAL(l3_open(file.data(), file.size(), &parsed, nullptr), L3_OK);
   l3_status status;
-  const Rows expected = expected_rows(stream, request, &status);
-  const Rows actual = lockstep_rows(stream, request, random);
+  const Rows expected = expected_rows(parsed, request, &status);
+  const Rows actual = lockstep_rows(parsed, request, random);
   if (status == L3_OK) CHECK(actual.memory == expected.memory);
   return status == L3_OK;
 }
@@ -132,17 +132,17 @@ l3_rect random_region(Random &random, uint32_t width, uint32_t height) {
 
 constexpr l3_profile kProfiles[] = {L3_PROFILE_RAW, L3_PROFILE_PAPER, L3_PROFILE_FAST};
 
-// The stream of a file's only tile.
+// The bytes of a file's only tile.
 struct TileBytes {
   uint8_t *data;
   uint32_t size;
 
   explicit TileBytes(Bytes &file) {
-    l3_stream stream;
-    CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
-    CHECK_EQUAL(stream.info.tiles_x * stream.info.tiles_y, 1u);
-    data = file.data() + (stream.payload - file.data());
-    size = stream.info.payload_size;
+    l3_file parsed;
+    CHECK_EQUAL(l3_open(file.data(), file.size(), &parsed, nullptr), L3_OK);
+    CHECK_EQUAL(parsed.info.tiles_x * parsed.info.tiles_y, 1u);
+    data = file.data() + (parsed.payload - file.data());
+    size = parsed.info.payload_size;
   }
 };
 
@@ -155,11 +155,11 @@ TEST(golden_files) {
     const testing::Context context("%s", entry.path().filename().c_str());
     std::ifstream in(entry.path(), std::ios::binary);
     const Bytes file{std::istreambuf_iterator<char>(in), {}};
-    l3_stream stream;
-    CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
-    if (stream.info.prototype) continue;  // decoded by the host
-    CHECK(check_same(file, {{0, 0, stream.info.width, stream.info.height}}, random));
-    CHECK(check_same(file, {random_region(random, stream.info.width, stream.info.height)}, random));
+    l3_file parsed;
+    CHECK_EQUAL(l3_open(file.data(), file.size(), &parsed, nullptr), L3_OK);
+    if (parsed.info.prototype) continue;  // decoded by the host
+    CHECK(check_same(file, {{0, 0, parsed.info.width, parsed.info.height}}, random));
+    CHECK(check_same(file, {random_region(random, parsed.info.width, parsed.info.height)}, random));
     files++;
   }
   CHECK(files >= 50);
@@ -280,14 +280,14 @@ TEST(greediest_streams) {
   for (const uint32_t bits : {8, 16}) {
     const testing::Context context("%u bits", bits);
     for (const uint8_t mode : {uint8_t(kLabelMap), uint8_t(kPlane | max_index_bits(bits) << 3)}) {
-      Bytes stream(1 + channel_head_size(bits));
-      stream[1] = mode;
+      Bytes bytes(1 + channel_head_size(bits));
+      bytes[1] = mode;
       const uint32_t body = mode == kLabelMap ? 0 : kMaxUnits * max_index_bits(bits);
-      store(stream.data() + stream.size() - 2, uint16_t(body));
-      stream.resize(stream.size() + body, 0xFF);
-      const size_t size = stream.size();
-      stream.resize(size + kMaxOverread, 0xFF);
-      const Bytes buffer(stream.begin(), stream.end());
+      store(bytes.data() + bytes.size() - 2, uint16_t(body));
+      bytes.resize(bytes.size() + body, 0xFF);
+      const size_t size = bytes.size();
+      bytes.resize(size + kMaxOverread, 0xFF);
+      const Bytes buffer(bytes.begin(), bytes.end());
       BoundedLanes::readable = buffer.size();
       l3_info info{};
       info.width = info.height = L3_TILE;

@@ -25,22 +25,22 @@ struct Wanted {
 
 // A wanted image with its memory, in which everything but the pixels must stay as it is.
 struct Destination {
-  l3_stream stream;
+  l3_file file;
   Wanted wanted;
   size_t row_stride;
   std::vector<uint64_t> memory;
 
   explicit Destination(const Wanted &wanted) : wanted(wanted) {
     l3_error error{};
-    if (l3_open(wanted.file->data(), wanted.file->size(), &stream, &error))
+    if (l3_open(wanted.file->data(), wanted.file->size(), &file, &error))
       testing::fail(__FILE__, __LINE__, error.message);
-    const size_t sample_size = l3_output_sample_size(&stream.info, wanted.sample);
-    row_stride = (wanted.region.width * l3_output_channels(&stream.info, wanted.color) + wanted.gap) * sample_size;
+    const size_t sample_size = l3_output_sample_size(&file.info, wanted.sample);
+    row_stride = (wanted.region.width * l3_output_channels(&file.info, wanted.color) + wanted.gap) * sample_size;
     memory.assign((wanted.region.height * row_stride + wanted.offset * sample_size + 7) / 8, 0xA5A5A5A5A5A5A5A5);
   }
   l3_output output() {
     uint8_t *const data =
-        reinterpret_cast<uint8_t *>(memory.data()) + wanted.offset * l3_output_sample_size(&stream.info, wanted.sample);
+        reinterpret_cast<uint8_t *>(memory.data()) + wanted.offset * l3_output_sample_size(&file.info, wanted.sample);
     return {data, row_stride, wanted.color, wanted.sample, 0};
   }
 };
@@ -53,12 +53,12 @@ std::map<TileKind, uint32_t> check_batch(const std::vector<Wanted> &wanted) {
   for (const Wanted &one : wanted) {
     Destination destination(one);
     const l3_output output = destination.output();
-    statuses.push_back(l3_decode(&destination.stream, &one.region, &output, 0, nullptr));
+    statuses.push_back(l3_decode(&destination.file, &one.region, &output, 0, nullptr));
     expected.push_back(statuses.back() ? Destination(one) : std::move(destination));
     actual.emplace_back(one);
   }
   std::vector<l3_cuda_image> images;
-  for (Destination &one : actual) images.push_back({one.stream, one.wanted.region, one.output()});
+  for (Destination &one : actual) images.push_back({one.file, one.wanted.region, one.output()});
   BatchPlan plan;
   size_t failed = 0;
   CHECK_EQUAL(plan.plan(images.data(), images.size(), &failed, nullptr), L3_OK);
@@ -68,7 +68,7 @@ std::map<TileKind, uint32_t> check_batch(const std::vector<Wanted> &wanted) {
   plan.finish(bytes);
   const auto counts = decode_in_lockstep(bytes, plan.layout());
   for (size_t i = 0; i < images.size(); i++) {
-    const l3_info &info = actual[i].stream.info;
+    const l3_info &info = actual[i].file.info;
     const Wanted &one = actual[i].wanted;
     const testing::Context context(
         "image %zu: profile %u, %u bits, %u channels, %u x %u; region %u x %u at (%u, %u), color %d, sample %d", i,
@@ -113,11 +113,11 @@ Bytes some_file(Random &random, bool checksums = true) {
 
 // The file with some bits of its payload flipped.
 Bytes damaged(Random &random, Bytes file) {
-  l3_stream stream;
-  CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
-  const size_t payload = size_t(stream.payload - file.data());
+  l3_file parsed;
+  CHECK_EQUAL(l3_open(file.data(), file.size(), &parsed, nullptr), L3_OK);
+  const size_t payload = size_t(parsed.payload - file.data());
   for (uint32_t changes = random.between(1, 3); changes; changes--)
-    file[payload + random.below(stream.info.payload_size)] ^= uint8_t(1u << random.below(8));
+    file[payload + random.below(parsed.info.payload_size)] ^= uint8_t(1u << random.below(8));
   return file;
 }
 

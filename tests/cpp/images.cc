@@ -75,16 +75,16 @@ Bytes encode(const Image &image, const l3_encode_options &options) {
 }
 
 Decoded decode(const Bytes &file, const l3_rect *roi, uint32_t options) {
-  l3_stream stream;
+  l3_file parsed;
   l3_error error{};
-  if (l3_status status = l3_open(file.data(), file.size(), &stream, &error)) return {status, error.message, {}};
-  const l3_rect rect = roi ? *roi : l3_rect{0, 0, stream.info.width, stream.info.height};
-  const size_t row_size = size_t(rect.width) * pixel_size(stream.info);
+  if (l3_status status = l3_open(file.data(), file.size(), &parsed, &error)) return {status, error.message, {}};
+  const l3_rect rect = roi ? *roi : l3_rect{0, 0, parsed.info.width, parsed.info.height};
+  const size_t row_size = size_t(rect.width) * pixel_size(parsed.info);
   Decoded decoded{L3_OK, "", Bytes(row_size * rect.height)};
   l3_output output{};
   output.data = decoded.pixels.data();
   output.row_stride = row_size;
-  decoded.status = l3_decode(&stream, roi, &output, options, &error);
+  decoded.status = l3_decode(&parsed, roi, &output, options, &error);
   decoded.message = error.message;
   return decoded;
 }

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "backends.h"
-#include "fast_streams.h"
+#include "fast_tiles.h"
 #include "format/label_map.h"
 #include "lockstep/lockstep.h"
 #include "testing.h"
@@ -44,10 +44,10 @@ auto encode_tile_of(const Kernels &kernels) {
     return kernels.encode_tile_16;
 }
 
-// A stream with as many bytes after it as kernels may read, and not one more.
-Bytes with_overread(Random &random, const Bytes &stream) {
-  Bytes bytes = random.bytes(stream.size() + kMaxOverread);
-  std::copy(stream.begin(), stream.end(), bytes.begin());
+// A tile with as many bytes after it as kernels may read, and not one more.
+Bytes with_overread(Random &random, const Bytes &tile) {
+  Bytes bytes = random.bytes(tile.size() + kMaxOverread);
+  std::copy(tile.begin(), tile.end(), bytes.begin());
   return bytes;
 }
 
@@ -76,15 +76,15 @@ void check_same_pixels(const Planes<Sample> &actual, const Planes<Sample> &expec
                       "the samples at (" + std::to_string(x) + ", " + std::to_string(y) + ") differ");
 }
 
-// All back ends must agree with the lock-step form about where a stream ends, and about its pixels if that is where it
+// All back ends must agree with the lock-step form about where a tile ends, and about its pixels if that is where it
 // should end.
 template <typename Sample>
-void check_stream(Random &random, const ChannelChoice &choice, const Bytes &stream, bool valid) {
-  FastTile tile;
-  const char *problem = parse_fast_tile(stream.data(), uint32_t(stream.size()), 1, kBits<Sample>, choice.shape, &tile);
+void check_decoding(Random &random, const ChannelChoice &choice, const Bytes &tile, bool valid) {
+  FastTile parsed;
+  const char *problem = parse_fast_tile(tile.data(), uint32_t(tile.size()), 1, kBits<Sample>, choice.shape, &parsed);
   CHECK_EQUAL(std::string(problem ? problem : ""), "");
-  const FastChannel &channel = tile.channels[0];
-  const Bytes bytes = with_overread(random, stream);
+  const FastChannel &channel = parsed.channels[0];
+  const Bytes bytes = with_overread(random, tile);
   const DecodedChannel<Sample> expected(lockstep::decode_channel<HostLanes, Sample>, bytes, channel, choice.shape);
   if (valid) CHECK_EQUAL(expected.end, channel.end);
   for (const Kernels *kernels : runnable_backends()) {
@@ -113,9 +113,9 @@ void check_channels() {
           const ChannelChoice choice{kBits<Sample>, predictor, index_bits, has_bitmap, shape};
           const testing::Context context("predictor %u, %u index bits, bitmap %d, %u x %u", predictor, index_bits,
                                          has_bitmap, shape.width, shape.height);
-          const Bytes stream = random_stream(random, choice);
-          check_stream<Sample>(random, choice, stream, true);
-          check_stream<Sample>(random, choice, with_random_body(random, choice, stream), false);
+          const Bytes tile = random_tile(random, choice);
+          check_decoding<Sample>(random, choice, tile, true);
+          check_decoding<Sample>(random, choice, with_random_body(random, choice, tile), false);
         }
 }
 
@@ -128,12 +128,12 @@ void check_greediest_body() {
     const testing::Context context("%u index bits", index_bits);
     const uint32_t heads = 1 + channel_head_size(kBits<Sample>), palette = palette_size(index_bits, kBits<Sample>);
     const uint32_t body_size = palette + choice.shape.units() * index_bits;
-    Bytes stream(heads + body_size, 0xFF);
-    std::fill_n(stream.begin(), heads, 0);
-    stream[1] = uint8_t(kPlane | index_bits << 3);
-    store(stream.data() + heads - 2, uint16_t(body_size));
-    std::fill_n(stream.begin() + heads, palette, kBits<Sample> == 16 ? 31 : index_bits ? 0xFF : 15);
-    check_stream<Sample>(random, choice, stream, false);
+    Bytes tile(heads + body_size, 0xFF);
+    std::fill_n(tile.begin(), heads, 0);
+    tile[1] = uint8_t(kPlane | index_bits << 3);
+    store(tile.data() + heads - 2, uint16_t(body_size));
+    std::fill_n(tile.begin() + heads, palette, kBits<Sample> == 16 ? 31 : index_bits ? 0xFF : 15);
+    check_decoding<Sample>(random, choice, tile, false);
   }
 }
 
@@ -255,11 +255,10 @@ void check_encode_tile() {
         const uint32_t gap = random.below(4);
         const Bytes pixels = with_gaps(random, image, gap);
         const auto encode_with = [&](const Kernels &kernels) {
-          Bytes stream(sizeof(Planes<Sample>) + 4096);
+          Bytes tile(sizeof(Planes<Sample>) + 4096);
           const auto encode_tile = encode_tile_of<Sample>(kernels);
-          stream.resize(
-              encode_tile(pixels.data() + gap, image.row_size() + gap, channels, effort, shape, stream.data()));
-          return stream;
+          tile.resize(encode_tile(pixels.data() + gap, image.row_size() + gap, channels, effort, shape, tile.data()));
+          return tile;
         };
         const Bytes expected = encode_with(kPortableKernels);
         for (const Kernels *kernels : runnable_backends()) {
@@ -299,7 +298,7 @@ TEST(copy_rows) {
 }
 
 // Rows in pieces from left to right, each from a buffer that begins and ends a cache line beyond it.
-TEST(stream_rows) {
+TEST(copy_rows_uncached) {
   Random random(6);
   for (uint32_t i = 0; i < 3000; i++) {
     const uint32_t rows = random.between(1, i % 8 ? 5 : L3_TILE);
@@ -318,7 +317,7 @@ TEST(stream_rows) {
       pieces.push_back(Bytes(piece.begin(), piece.end()));
     }
     for (const Kernels *kernels : runnable_backends()) {
-      if (!kernels->stream_rows) continue;
+      if (!kernels->copy_rows_uncached) continue;
       const testing::Context context("%s, %u rows of %zu pieces, %u bytes, the first %u", kernels->name, rows,
                                      pieces.size(), row_size, piece_sizes[0]);
       for (const Placement &placement : placements(random, row_size))
@@ -327,8 +326,8 @@ TEST(stream_rows) {
           bool line_waits = false;
           for (size_t n = 0; n < pieces.size(); out += piece_sizes[n++]) {
             const bool to_right = n + 1 < pieces.size() && piece_sizes[n] >= kCacheLine && i % 5;
-            kernels->stream_rows(pieces[n].data() + kCacheLine, piece_sizes[n], out, placement.stride, piece_sizes[n],
-                                 rows, seam, line_waits, to_right);
+            kernels->copy_rows_uncached(pieces[n].data() + kCacheLine, piece_sizes[n], out, placement.stride,
+                                        piece_sizes[n], rows, seam, line_waits, to_right);
             line_waits = to_right;
           }
         });

@@ -21,8 +21,8 @@ constexpr uint8_t kCanary = 0xc5;
 
 l3_status decode(const Bytes &file, l3_rect region, Bytes *pixels) {
   l3_cuda_image image{};
-  if (const l3_status status = l3_open(file.data(), file.size(), &image.stream, nullptr)) return status;
-  const l3_info &info = image.stream.info;
+  if (const l3_status status = l3_open(file.data(), file.size(), &image.file, nullptr)) return status;
+  const l3_info &info = image.file.info;
   image.region = region.width ? region : l3_rect{0, 0, info.width, info.height};
   const size_t row_bytes = size_t(image.region.width) * info.channels * info.bits / 8;
   image.output.row_stride = row_bytes + kGap;

@@ -78,13 +78,13 @@ def random_region(rng: np.random.Generator, shape: tuple[int, ...]) -> Region:
 
 
 def mangle(file: writer.L3File, rng: np.random.Generator) -> None:
-    """Changes bytes of a tile's stream, half of the time near its beginning, where the heads are."""
-    tile = int(rng.integers(len(file.streams)))
-    stream = bytearray(file.streams[tile])
-    end = min(len(stream), 24) if rng.random() < 0.5 else len(stream)
+    """Changes bytes of a tile, half of the time near its beginning, where the heads are."""
+    tile = int(rng.integers(len(file.tiles)))
+    coded = bytearray(file.tiles[tile])
+    end = min(len(coded), 24) if rng.random() < 0.5 else len(coded)
     for _ in range(rng.integers(1, 4)):
-        stream[rng.integers(end)] = rng.integers(256)
-    file.streams[tile] = bytes(stream)
+        coded[rng.integers(end)] = rng.integers(256)
+    file.tiles[tile] = bytes(coded)
 
 
 def cases(rng: np.random.Generator) -> Iterator[tuple[str, bytes]]:

@@ -23,7 +23,7 @@ struct Golden {
   std::string name;
   Bytes file;
   Decoded decoded;
-  l3_stream stream;  // of `file`
+  l3_file parsed;  // from `file`
 };
 
 const std::vector<Golden> &golden_files() {
@@ -34,7 +34,7 @@ const std::vector<Golden> &golden_files() {
       golden.decoded = decode(golden.file, nullptr, L3_VERIFY);
       CHECK_EQUAL(golden.decoded.message, "");
       files.push_back(std::move(golden));
-      l3_open(files.back().file.data(), files.back().file.size(), &files.back().stream, nullptr);
+      l3_open(files.back().file.data(), files.back().file.size(), &files.back().parsed, nullptr);
     }
     return files;
   }();
@@ -58,15 +58,15 @@ class Executions {
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-l3_status read_metadata(const l3_stream &stream) {
+l3_status read_metadata(const l3_file &parsed) {
   size_t cursor = 0, bytes = 0;
   l3_metadata entry;
   l3_status status;
-  while (!(status = l3_next_metadata(&stream, &cursor, &entry, nullptr)) && entry.key) {
+  while (!(status = l3_next_metadata(&parsed, &cursor, &entry, nullptr)) && entry.key) {
     for (size_t i = 0; i < entry.key_size; i++) bytes += uint8_t(entry.key[i]);
     for (size_t i = 0; i < entry.value_size; i++) bytes += static_cast<const uint8_t *>(entry.value)[i];
   }
-  CHECK(cursor <= stream.info.metadata_size);
+  CHECK(cursor <= parsed.info.metadata_size);
   volatile size_t read = bytes;  // so that a sanitizer sees the reads
   (void)read;
   return status;
@@ -79,11 +79,11 @@ struct Verdict {
 };
 
 Verdict verify(const Bytes &file) {
-  l3_stream stream;
+  l3_file parsed;
   l3_error error{};
-  if (l3_open(file.data(), file.size(), &stream, &error)) return {error.message};
-  const l3_status status = l3_verify(&stream, &error);
-  const l3_status of_metadata = read_metadata(stream);
+  if (l3_open(file.data(), file.size(), &parsed, &error)) return {error.message};
+  const l3_status status = l3_verify(&parsed, &error);
+  const l3_status of_metadata = read_metadata(parsed);
   if (of_metadata) CHECK_EQUAL(status, of_metadata);
   return {error.message, of_metadata != L3_OK};
 }
@@ -127,7 +127,7 @@ void check_verified(Executions &executions, const Golden &golden, const Bytes &d
   const Decoded decoded = executions.decode(damaged, nullptr, L3_VERIFY);
   const Verdict verdict = verify(damaged);
   if (!verdict.of_metadata) CHECK_EQUAL(verdict.problem, decoded.message);
-  if (golden.stream.info.has_checksums) CHECK(decoded.status != L3_OK || decoded.pixels == golden.decoded.pixels);
+  if (golden.parsed.info.has_checksums) CHECK(decoded.status != L3_OK || decoded.pixels == golden.decoded.pixels);
 }
 
 std::vector<const Kernels *> one_backend(uint32_t number) {
@@ -136,7 +136,7 @@ std::vector<const Kernels *> one_backend(uint32_t number) {
 }
 
 // Bytes before the payload.
-uint32_t header_and_tables_size(const Golden &golden) { return uint32_t(golden.stream.payload - golden.stream.data); }
+uint32_t header_and_tables_size(const Golden &golden) { return uint32_t(golden.parsed.payload - golden.parsed.data); }
 
 void change_random_bytes(Random &random, Bytes *file, uint32_t start) {
   for (uint32_t changes = random.between(1, 8); changes; changes--) {
@@ -151,11 +151,11 @@ void change_random_bytes(Random &random, Bytes *file, uint32_t start) {
 TEST(truncations) {
   Executions executions;
   for (const Golden &golden : golden_files())
-    for (size_t size = 0; size < golden.stream.info.file_size; size++) {
+    for (size_t size = 0; size < golden.parsed.info.file_size; size++) {
       const testing::Context context("%s, the first %zu bytes", golden.name.c_str(), size);
       const Bytes cut(golden.file.begin(), golden.file.begin() + ptrdiff_t(size));
       // The start of the prototype's signature is not that of the format's.
-      const bool is_unknown = golden.stream.info.prototype && size > 0 && size < 4;
+      const bool is_unknown = golden.parsed.info.prototype && size > 0 && size < 4;
       CHECK_EQUAL(executions.decode(cut, nullptr, 0).status, is_unknown ? L3_ERROR_SIGNATURE : L3_ERROR_TRUNCATED);
     }
 }
@@ -165,7 +165,7 @@ TEST(flipped_bits) {
   Random random(1);
   for (const Golden &golden : golden_files())
     // Prototype files take longest to decode, and have no checksums: one bit of each byte.
-    for (uint32_t bit = 0; bit < 8 * golden.file.size(); bit += golden.stream.info.prototype ? 7 : 1) {
+    for (uint32_t bit = 0; bit < 8 * golden.file.size(); bit += golden.parsed.info.prototype ? 7 : 1) {
       const testing::Context context("%s, bit %u", golden.name.c_str(), bit);
       Bytes flipped = golden.file;
       flipped[bit / 8] = uint8_t(flipped[bit / 8] ^ 1u << bit % 8);
@@ -208,7 +208,7 @@ TEST(random_bytes_behind_the_header_and_tables) {
     for (uint32_t i = 0; i < kRandomMutants / 4; i++) {
       const testing::Context context("%s, mutant %u", golden.name.c_str(), i);
       Bytes random_payload = golden.file;
-      // With the heads of the first stream, half of the times, or no payload would be sound enough to be decoded.
+      // With the heads of the first tile, half of the times, or no payload would be sound enough to be decoded.
       const uint32_t start = header_and_tables_size(golden) + i % 2 * 24;
       for (uint32_t at = start; at < random_payload.size(); at++) random_payload[at] = uint8_t(random());
       check_verified(executions, golden, random_payload);
@@ -235,14 +235,14 @@ TEST(forged_offsets) {
   Executions executions;
   Random random(6);
   for (const Golden &golden : golden_files()) {
-    if (golden.stream.info.prototype) continue;  // whose table holds sizes
-    const uint32_t offsets = uint32_t(golden.stream.offsets - golden.stream.data);
-    const uint32_t tiles = golden.stream.info.tiles_x * golden.stream.info.tiles_y;
+    if (golden.parsed.info.prototype) continue;  // whose table holds sizes
+    const uint32_t offsets = uint32_t(golden.parsed.offsets - golden.parsed.data);
+    const uint32_t tiles = golden.parsed.info.tiles_x * golden.parsed.info.tiles_y;
     for (uint32_t i = 0; i < kRandomMutants / 4; i++) {
       const testing::Context context("%s, mutant %u", golden.name.c_str(), i);
       Bytes forged = golden.file;
       uint8_t *const entry = forged.data() + offsets + 4 * random.below(tiles + 1);
-      const uint32_t payload = golden.stream.info.payload_size, right = load<uint32_t>(entry);
+      const uint32_t payload = golden.parsed.info.payload_size, right = load<uint32_t>(entry);
       const uint32_t values[] = {random.below(payload + 1),
                                  random.below(payload / 4 + 1) * 4,
                                  payload,

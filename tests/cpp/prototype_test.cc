@@ -75,8 +75,8 @@ TEST(regions) {
 
 TEST(pieces) {
   const File file = make_file();
-  l3_stream stream;
-  CHECK_EQUAL(l3_open(file.bytes.data(), file.bytes.size(), &stream, nullptr), L3_OK);
+  l3_file parsed;
+  CHECK_EQUAL(l3_open(file.bytes.data(), file.bytes.size(), &parsed, nullptr), L3_OK);
   for (const uint32_t piece : {1u, 7u, 64u, kTiles - 1}) {
     const testing::Context context("pieces of %u tiles", piece);
     Bytes pixels(file.image.pixels.size());
@@ -84,7 +84,7 @@ TEST(pieces) {
     output.data = pixels.data();
     output.row_stride = file.image.row_size();
     for (uint32_t first = 0; first < kTiles; first += piece)
-      CHECK_EQUAL(l3_decode_tiles(&stream, nullptr, &output, 0, first, std::min(piece, kTiles - first), nullptr),
+      CHECK_EQUAL(l3_decode_tiles(&parsed, nullptr, &output, 0, first, std::min(piece, kTiles - first), nullptr),
                   L3_OK);
     CHECK(pixels == file.image.pixels);
   }

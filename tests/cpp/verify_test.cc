@@ -18,10 +18,10 @@ struct Verdict {
 };
 
 Verdict verify(const Bytes &file) {
-  l3_stream stream;
+  l3_file parsed;
   l3_error error{};
-  l3_status status = l3_open(file.data(), file.size(), &stream, &error);
-  if (!status) status = l3_verify(&stream, &error);
+  l3_status status = l3_open(file.data(), file.size(), &parsed, &error);
+  if (!status) status = l3_verify(&parsed, &error);
   CHECK_EQUAL(error.status, status);
   CHECK_EQUAL(error.message[0] != 0, status != L3_OK);
   return {status, error.message};
@@ -70,19 +70,19 @@ TEST(every_truncation) {
 
 TEST(the_part_that_is_damaged_is_named) {
   const Bytes file = some_file(L3_PROFILE_FAST, 8);
-  l3_stream stream;
-  CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
+  l3_file parsed;
+  CHECK_EQUAL(l3_open(file.data(), file.size(), &parsed, nullptr), L3_OK);
   const auto message = [&](const uint8_t *at) {
     Bytes damaged = file;
-    damaged[size_t(at - stream.data)] ^= 1;
+    damaged[size_t(at - parsed.data)] ^= 1;
     return verify(damaged).message;
   };
-  CHECK_EQUAL(message(stream.data + 12), "the header's checksum does not match");
-  CHECK_EQUAL(message(stream.offsets + 4), "the tables' checksum does not match");
-  CHECK_EQUAL(message(stream.checksums), "the tables' checksum does not match");
-  CHECK_EQUAL(message(stream.metadata), "the metadata's checksum does not match");
-  CHECK_EQUAL(message(stream.payload), "tile 0 (row 0, column 0): the checksum does not match");
-  CHECK_EQUAL(message(stream.payload + stream.info.payload_size - 1),
+  CHECK_EQUAL(message(parsed.data + 12), "the header's checksum does not match");
+  CHECK_EQUAL(message(parsed.offsets + 4), "the tables' checksum does not match");
+  CHECK_EQUAL(message(parsed.checksums), "the tables' checksum does not match");
+  CHECK_EQUAL(message(parsed.metadata), "the metadata's checksum does not match");
+  CHECK_EQUAL(message(parsed.payload), "tile 0 (row 0, column 0): the checksum does not match");
+  CHECK_EQUAL(message(parsed.payload + parsed.info.payload_size - 1),
               "tile 3 (row 1, column 1): the checksum does not match");
 }
 
@@ -94,14 +94,14 @@ TEST(the_verdict_is_that_of_the_decoder) {
     for (const uint32_t bits : {8u, 16u})
       for (const bool checksums : {false, true}) {
         const Bytes file = some_file(profile, bits, checksums);
-        l3_stream stream;
-        CHECK_EQUAL(l3_open(file.data(), file.size(), &stream, nullptr), L3_OK);
+        l3_file parsed;
+        CHECK_EQUAL(l3_open(file.data(), file.size(), &parsed, nullptr), L3_OK);
         for (uint32_t i = 0; i < 400; i++) {
           const testing::Context context("profile %d, %u bits, checksums %d, mutant %u", int(profile), bits, checksums,
                                          i);
           Bytes damaged = file;
-          const uint32_t payload = uint32_t(stream.payload - file.data());
-          damaged[payload + random.below(stream.info.payload_size)] = uint8_t(random());
+          const uint32_t payload = uint32_t(parsed.payload - file.data());
+          damaged[payload + random.below(parsed.info.payload_size)] = uint8_t(random());
           if (i % 4) repair_checksums(damaged.data(), damaged.size());
           const std::string message = verify(damaged).message;
           CHECK_EQUAL(message, decode(damaged, nullptr, L3_VERIFY).message);
@@ -114,11 +114,11 @@ TEST(the_verdict_is_that_of_the_decoder) {
 }
 
 static l3_status metadata_status(const Bytes &file) {
-  l3_stream stream;
-  if (l3_status status = l3_open(file.data(), file.size(), &stream, nullptr)) return status;
+  l3_file parsed;
+  if (l3_status status = l3_open(file.data(), file.size(), &parsed, nullptr)) return status;
   size_t cursor = 0;
   l3_metadata entry;
-  return l3_next_metadata(&stream, &cursor, &entry, nullptr);  // the first call judges the whole area
+  return l3_next_metadata(&parsed, &cursor, &entry, nullptr);  // the first call judges the whole area
 }
 
 TEST(broken_files_are_refused_as_the_decoder_refuses_them) {

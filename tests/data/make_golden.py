@@ -80,8 +80,8 @@ BROKEN_FILES = (
     "scale 15 of 8-bit samples",
     "body of 65535 bytes",
     "a byte moved between two bodies",
-    "fast stream that ends within the third head",
-    "fast stream with 4 bytes more padding",
+    "fast tile that ends within the third head",
+    "fast tile with 4 bytes more padding",
     "8-bit predictor 5",
     "16-bit mode with 6 index bits",
     "8-bit body with 2 index bits and a bitmap, too long",
@@ -210,17 +210,17 @@ BROKEN_FILES = (
     "8-bit paper body too long",
     "8-bit paper body too short",
     "8-bit paper body of one byte",
-    "8-bit paper body past the stream",
-    "8-bit paper stream with too much padding",
-    "paper stream that ends within the body sizes",
+    "8-bit paper body past the tile",
+    "8-bit paper tile with too much padding",
+    "paper tile that ends within the body sizes",
     "transform 1 of one channel",
     "transform 2 of two channels",
     "scale 1 of 8-bit samples",
-    "body past the stream",
+    "body past the tile",
     "body shorter than its bytes",
     "body of no bytes",
-    "fast stream of whole words with 4 bytes padding",
-    "fast stream that ends within the heads",
+    "fast tile of whole words with 4 bytes padding",
+    "fast tile that ends within the heads",
     "8-bit mode with bit 7",
     "16-bit mode with bit 7",
     "8-bit predictor 6",
@@ -361,9 +361,9 @@ def of_the_writer() -> Iterator[Sound]:
     samples = slope((6, 7, 3), np.uint16)
     channels = [writer.residual_channel(plane, 16) for plane in writer.coded_planes(samples, 2)]
     for scale, factor in ((4, 16), (15, 257)):
-        stream = writer.fast_stream(channels, 16, 2, scale)
+        coded = writer.fast_tile(channels, 16, 2, scale)
         scaled = samples * np.uint16(factor)
-        yield written(f"scale-{scale}-past-16-bits", scaled, writer.file_of_streams(scaled, writer.FAST, [stream]))
+        yield written(f"scale-{scale}-past-16-bits", scaled, writer.file_of_tiles(scaled, writer.FAST, [coded]))
     yield written("longer-header", image, writer.fast_file(image, minor=1, extra_header=bytes(range(8))))
     yield written("bytes-after-the-trailer", image, writer.fast_file(image), after=b"anything")
     image = labels((33, 37), np.uint16, 200)

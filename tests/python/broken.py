@@ -72,8 +72,8 @@ def _raw(image: np.ndarray = GRAY, **fields) -> bytes:
     return replace(writer.raw_file(image), **fields).to_bytes()
 
 
-def _with_streams(image: np.ndarray, profile: int, streams: list[bytes], **fields) -> bytes:
-    return writer.file_of_streams(image, profile, streams, **fields).to_bytes()
+def _file_of(image: np.ndarray, profile: int, tiles: list[bytes], **fields) -> bytes:
+    return writer.file_of_tiles(image, profile, tiles, **fields).to_bytes()
 
 
 # ----------------------------------------------------------------------------------------------------------- containers
@@ -212,7 +212,7 @@ def _forged_tables() -> Iterator[Broken]:
     def offsets(name: str, *values: int) -> Broken:
         return Broken(name, lambda: _raw(FOUR_TILES, offsets=values), "corrupt", "offset", "open")
 
-    assert [len(stream) for stream in writer.raw_file(FOUR_TILES).streams] == np.diff(right).tolist()
+    assert [len(coded) for coded in writer.raw_file(FOUR_TILES).tiles] == np.diff(right).tolist()
     yield offsets("first offset 4", 4, *right[1:])
     yield offsets("equal offsets", 0, 4096, 4096, 4608, 4620)
     yield offsets("offsets that descend", 0, 4480, 4096, 4608, 4620)
@@ -224,11 +224,11 @@ def _forged_tables() -> Iterator[Broken]:
     yield offsets("last offset past the payload's end", *right[:4], 4624)
     # Tiles that would decode if the offsets were not looked at.
     small = writer.paper_file(_image(2, 66), has_checksums=False)
-    first, second = small.streams
+    first, second = small.tiles
     size, end = len(first), len(first) + len(second)
 
-    def small_offsets(name: str, streams: list[bytes], *values: int) -> Broken:
-        file = replace(small, streams=streams, offsets=values)
+    def small_offsets(name: str, tiles: list[bytes], *values: int) -> Broken:
+        file = replace(small, tiles=tiles, offsets=values)
         return Broken(name, file.to_bytes, "corrupt", "offset", "open")
 
     yield small_offsets("first offset 4, behind 4 bytes", [bytes(4) + first, second], 4, size + 4, end + 4)
@@ -236,7 +236,7 @@ def _forged_tables() -> Iterator[Broken]:
     yield small_offsets("equal offsets of two tiles", [first, second], 0, end, end)
     yield small_offsets("offset of the second tile past the payload", [first, second], 0, end + 4, end)
     yield small_offsets("last offset past the payload", [first, second], 0, size, end + 4)
-    unpadded = [stream[: 2 + int.from_bytes(stream[:2], "little")] for stream in small.streams]
+    unpadded = [coded[: 2 + int.from_bytes(coded[:2], "little")] for coded in small.tiles]
     payload, odd = writer.padded(b"".join(unpadded)), len(unpadded[0])
     assert odd % 4
     assert len(payload) - odd - len(unpadded[1]) < 4
@@ -253,8 +253,8 @@ def _forged_tables() -> Iterator[Broken]:
 
 def _forged_tile_checksums() -> Iterator[Broken]:
     two = writer.fast_file(_image(3, 66))
-    right = [writer.crc32c(stream) for stream in two.streams]
-    no_fast_tile = b"\x03" + two.streams[0][1:]
+    right = [writer.crc32c(coded) for coded in two.tiles]
+    no_fast_tile = b"\x03" + two.tiles[0][1:]
 
     def wrong(name: str, *checksums: int) -> Broken:
         build = replace(two, checksums=checksums).to_bytes
@@ -274,7 +274,7 @@ def _forged_tile_checksums() -> Iterator[Broken]:
     )
     yield Broken(
         "wrong checksum of a tile that does not decode",
-        lambda: replace(two, streams=[no_fast_tile, two.streams[1]], checksums=right).to_bytes(),
+        lambda: replace(two, tiles=[no_fast_tile, two.tiles[1]], checksums=right).to_bytes(),
         "checksum",
         "tile",
         "verify",
@@ -282,16 +282,14 @@ def _forged_tile_checksums() -> Iterator[Broken]:
     )
     yield Broken(
         "tile that does not decode before one with a wrong checksum",
-        lambda: replace(
-            two, streams=[no_fast_tile, two.streams[1]], checksums=[writer.crc32c(no_fast_tile), 1]
-        ).to_bytes(),
+        lambda: replace(two, tiles=[no_fast_tile, two.tiles[1]], checksums=[writer.crc32c(no_fast_tile), 1]).to_bytes(),
         "corrupt",
         "transform",
     )
     longest = bytes(64 * 64 * 8 + 4096 + 4)
     yield Broken(
         "wrong checksum of a tile longer than any",
-        lambda: _with_streams(GRAY, writer.FAST, [longest], checksums=[1]),
+        lambda: _file_of(GRAY, writer.FAST, [longest], checksums=[1]),
         "checksum",
         "tile",
         "verify",
@@ -353,28 +351,28 @@ def _forged_metadata() -> Iterator[Broken]:
 
 def _raw_tiles() -> Iterator[Broken]:
     for image, name in ((GRAY, "8-bit"), (GRAY16, "16-bit"), (RGB, "RGB")):
-        good = writer.raw_stream(image.reshape(3, 5, -1))
-        streams = {"4 bytes too long": good + bytes(4), "4 bytes too short": good[:-4], "of 4 bytes": good[:4]}
-        for fault, stream in streams.items():
+        good = writer.raw_tile(image.reshape(3, 5, -1))
+        tiles = {"4 bytes too long": good + bytes(4), "4 bytes too short": good[:-4], "of 4 bytes": good[:4]}
+        for fault, coded in tiles.items():
             yield Broken(
                 f"{name} raw tile {fault}",
-                lambda image=image, stream=stream: _with_streams(image, writer.RAW, [stream]),
+                lambda image=image, coded=coded: _file_of(image, writer.RAW, [coded]),
                 "corrupt",
                 "tile",
             )
 
 
 def _paper_tiles() -> Iterator[Broken]:
-    def paper(name: str, image: np.ndarray, stream: bytes) -> Broken:
-        return Broken(name, lambda: _with_streams(image, writer.PAPER, [stream]), "corrupt", "tile")
+    def paper(name: str, image: np.ndarray, coded: bytes) -> Broken:
+        return Broken(name, lambda: _file_of(image, writer.PAPER, [coded]), "corrupt", "tile")
 
     for image, bits in ((GRAY, 8), (GRAY16, 16)):
         body = writer.paper_body(image, bits)
         for y, n in ((0, bits + 1), (2, bits + 1), (1, 255)):
             headers = bytearray(body)
             headers[y * (1 + bits // 8)] = n
-            stream = writer.paper_stream([bytes(headers) + bytes(300)])
-            yield paper(f"{bits}-bit paper row {y} of width {n}", image, stream)
+            coded = writer.paper_tile([bytes(headers) + bytes(300)])
+            yield paper(f"{bits}-bit paper row {y} of width {n}", image, coded)
         for y in (0, 2):  # with the payload that the width asks for, of one octet a row
             row_size = 1 + bits // 8
             widths = [body[row * row_size] for row in range(3)]
@@ -383,23 +381,23 @@ def _paper_tiles() -> Iterator[Broken]:
             wide[at : at + widths[y]] = bytes(bits + 1)
             wide[y * row_size] = bits + 1
             name = f"{bits}-bit paper row {y} of width {bits + 1}, all there"
-            yield paper(name, image, writer.paper_stream([bytes(wide)]))
-        yield paper(f"{bits}-bit paper body too long", image, writer.paper_stream([body + bytes(1)]))
-        yield paper(f"{bits}-bit paper body too short", image, writer.paper_stream([body[:-1]]))
-        yield paper(f"{bits}-bit paper body of one byte", image, writer.paper_stream([body[:1]]))
-        yield paper(f"{bits}-bit paper body empty", image, writer.paper_stream([b""]))
-        yield paper(f"{bits}-bit paper body past the stream", image, writer.paper_stream([body], [len(body) + 4]))
-        yield paper(f"{bits}-bit paper body of 65535 bytes", image, writer.paper_stream([body], [65535]))
-        stream = writer.padded(writer.paper_stream([body]) + bytes(4))
-        yield paper(f"{bits}-bit paper stream with too much padding", image, stream)
+            yield paper(name, image, writer.paper_tile([bytes(wide)]))
+        yield paper(f"{bits}-bit paper body too long", image, writer.paper_tile([body + bytes(1)]))
+        yield paper(f"{bits}-bit paper body too short", image, writer.paper_tile([body[:-1]]))
+        yield paper(f"{bits}-bit paper body of one byte", image, writer.paper_tile([body[:1]]))
+        yield paper(f"{bits}-bit paper body empty", image, writer.paper_tile([b""]))
+        yield paper(f"{bits}-bit paper body past the tile", image, writer.paper_tile([body], [len(body) + 4]))
+        yield paper(f"{bits}-bit paper body of 65535 bytes", image, writer.paper_tile([body], [65535]))
+        coded = writer.padded(writer.paper_tile([body]) + bytes(4))
+        yield paper(f"{bits}-bit paper tile with too much padding", image, coded)
     bodies = [writer.paper_body(RGB[:, :, channel], 8) for channel in range(3)]
-    yield paper("paper stream that ends within the body sizes", RGB, bytes([1, 0, 1, 0]))
+    yield paper("paper tile that ends within the body sizes", RGB, bytes([1, 0, 1, 0]))
     sizes = [len(body) for body in bodies]
-    yield paper("paper body of blue past the stream", RGB, writer.paper_stream(bodies, [*sizes[:2], sizes[2] + 4]))
+    yield paper("paper body of blue past the tile", RGB, writer.paper_tile(bodies, [*sizes[:2], sizes[2] + 4]))
     yield paper(
         "paper bodies with a byte moved between them",
         RGB,
-        writer.paper_stream(bodies, [sizes[0] + 1, sizes[1] - 1, sizes[2]]),
+        writer.paper_tile(bodies, [sizes[0] + 1, sizes[1] - 1, sizes[2]]),
     )
 
 
@@ -415,15 +413,15 @@ def _fast(
     scale: int = 0,
 ) -> Broken:
     bits = 8 * image.dtype.itemsize
-    stream = writer.fast_stream(channels, bits, transform, scale)
-    return Broken(name, lambda: _with_streams(image, writer.FAST, [stream]), "corrupt", message)
+    coded = writer.fast_tile(channels, bits, transform, scale)
+    return Broken(name, lambda: _file_of(image, writer.FAST, [coded]), "corrupt", message)
 
 
 def _rgb_channels(transform: int = 0) -> list[Channel]:
     return [writer.residual_channel(plane, 8) for plane in writer.coded_planes(RGB, transform)]
 
 
-def _fast_streams() -> Iterator[Broken]:
+def _fast_tiles() -> Iterator[Broken]:
     good = writer.residual_channel(GRAY, 8)
     size = len(good.body)
     for transform in (3, 15):
@@ -436,33 +434,33 @@ def _fast_streams() -> Iterator[Broken]:
     yield _fast("transform 1 of one scaled channel", GRAY16, [good16], "transform", 1, scale=15)
     for scale in (1, 14, 15):
         yield _fast(f"scale {scale} of 8-bit samples", GRAY, [good], "scale", scale=scale)
-    yield _fast("body past the stream", GRAY, [replace(good, size=size + 4)])
+    yield _fast("body past the tile", GRAY, [replace(good, size=size + 4)])
     yield _fast("body of 65535 bytes", GRAY, [replace(good, size=65535)])
     yield _fast("body shorter than its bytes", GRAY, [replace(good, size=size - 4)])
     yield _fast("body of no bytes", GRAY, [replace(good, size=0)])
     channels = _rgb_channels()
     channels[2] = replace(channels[2], size=len(channels[2].body) + 4)
-    yield _fast("last of three bodies past the stream", RGB, channels)
+    yield _fast("last of three bodies past the tile", RGB, channels)
     moved = _rgb_channels()
     moved[0] = replace(moved[0], size=len(moved[0].body) + 1)
     moved[1] = replace(moved[1], size=len(moved[1].body) - 1)
     yield _fast("a byte moved between two bodies", RGB, moved)
-    stream = writer.fast_stream([good], 8)
+    coded = writer.fast_tile([good], 8)
 
-    def with_stream(name: str, image: np.ndarray, stream: bytes) -> Broken:
-        return Broken(name, lambda: _with_streams(image, writer.FAST, [stream]), "corrupt", "tile")
+    def with_coded(name: str, image: np.ndarray, coded: bytes) -> Broken:
+        return Broken(name, lambda: _file_of(image, writer.FAST, [coded]), "corrupt", "tile")
 
-    yield with_stream("fast stream with 4 bytes more padding", GRAY, stream + bytes(4))
-    exact = writer.fast_stream([writer.residual_channel(CONSTANT, 8, index_bits=1)], 8)
+    yield with_coded("fast tile with 4 bytes more padding", GRAY, coded + bytes(4))
+    exact = writer.fast_tile([writer.residual_channel(CONSTANT, 8, index_bits=1)], 8)
     assert exact == b"\0\x08\x09\x03\0" + bytes(3)
-    yield with_stream("fast stream of whole words with 4 bytes padding", CONSTANT, exact + bytes(4))
-    yield with_stream("fast stream that ends within the heads", GRAY, stream[:4])
-    yield with_stream("fast stream that ends within the third head", RGB, writer.fast_stream(_rgb_channels(), 8)[:12])
+    yield with_coded("fast tile of whole words with 4 bytes padding", CONSTANT, exact + bytes(4))
+    yield with_coded("fast tile that ends within the heads", GRAY, coded[:4])
+    yield with_coded("fast tile that ends within the third head", RGB, writer.fast_tile(_rgb_channels(), 8)[:12])
     second = writer.fast_file(FOUR_TILES)
-    broken_stream = b"\x03" + second.streams[3][1:]
+    broken_tile = b"\x03" + second.tiles[3][1:]
     yield Broken(
         "transform of the last of four tiles",
-        lambda: replace(second, streams=[*second.streams[:3], broken_stream]).to_bytes(),
+        lambda: replace(second, tiles=[*second.tiles[:3], broken_tile]).to_bytes(),
         "corrupt",
         "transform",
     )
@@ -638,7 +636,7 @@ def _catalogue() -> list[Broken]:
         _forged_metadata,
         _raw_tiles,
         _paper_tiles,
-        _fast_streams,
+        _fast_tiles,
         _fast_residual_bodies,
         _label_maps,
         _prototype_files,
@@ -669,26 +667,26 @@ def _odd_files() -> Iterator[Odd]:
     row = np.full((1, 5), 9, np.uint8)
     yield Odd(
         "paper values beyond the right edge",
-        lambda: _with_streams(row, writer.PAPER, [writer.paper_stream([b"\x01\x09\xe0"])]),
+        lambda: _file_of(row, writer.PAPER, [writer.paper_tile([b"\x01\x09\xe0"])]),
         row,
     )
     # Index bits 0, one code of width 1 and minimum 0: group 0 has ones in its lower row, group 1 in all but value 0.
     yield Odd(
         "fast values beyond the edges",
-        lambda: _with_streams(row, writer.FAST, [writer.fast_stream([Channel(0, 9, b"\x02\xf0\xfe")], 8)]),
+        lambda: _file_of(row, writer.FAST, [writer.fast_tile([Channel(0, 9, b"\x02\xf0\xfe")], 8)]),
         row,
     )
     for scale, factor in ((4, 16), (15, 257)):
-        stream = writer.fast_stream([writer.residual_channel(GRAY16, 16)], 16, scale=scale)
+        coded = writer.fast_tile([writer.residual_channel(GRAY16, 16)], 16, scale=scale)
         yield Odd(
             f"samples that exceed 16 bits with scale {scale}",
-            lambda stream=stream: _with_streams(GRAY16, writer.FAST, [stream]),
+            lambda coded=coded: _file_of(GRAY16, writer.FAST, [coded]),
             GRAY16 * np.uint16(factor),
         )
     unused = writer.label_map_body(LABELS, 8, extra_values=range(256))
     yield Odd(
         "a label map with values that no pixel has",
-        lambda: _with_streams(LABELS, writer.FAST, [writer.fast_stream([Channel(7, 7, unused)], 8)]),
+        lambda: _file_of(LABELS, writer.FAST, [writer.fast_tile([Channel(7, 7, unused)], 8)]),
         LABELS,
     )
     yield Odd(

@@ -223,16 +223,16 @@ def _tables() -> Iterator[Mutation]:
 
     condition, checked = (
         "if verify and checksums is not None",
-        _line("if verify and") + _line("_require(crc32c(stream)"),
+        _line("if verify and") + _line("_require(crc32c(coded)"),
     )
     yield _changed("tile checksums: always looked at", (condition, "if checksums is not None"))
-    yield _changed("tile checksums: of the bytes to padding", ("crc32c(stream)", "crc32c(stream.rstrip(bytes(1)))"))
+    yield _changed("tile checksums: of the bytes to padding", ("crc32c(coded)", "crc32c(coded.rstrip(bytes(1)))"))
     decoded = _line("target[...] = ")
     yield _changed("tile checksums: after the tile", (checked + decoded, decoded + checked))
-    loop = _line("for tile, stream in enumerate(streams):")
+    loop = _line("for tile, coded in enumerate(tiles):")
     first = (
         loop
-        + "        if verify and checksums:\n            _require(crc32c(stream) == checksums[tile], 'checksum', '')\n"
+        + "        if verify and checksums:\n            _require(crc32c(coded) == checksums[tile], 'checksum', '')\n"
     )
     yield _changed("tile checksums: all before the first tile", (checked, ""), (loop, first + loop))
 
@@ -308,13 +308,13 @@ def _octets() -> Iterator[Mutation]:
 
 
 def _raw() -> Iterator[Mutation]:
-    size = "len(stream) == -(-size // 4) * 4"
-    yield _changed("raw: longer streams", (size, "len(stream) >= -(-size // 4) * 4"))
+    size = "len(coded) == -(-size // 4) * 4"
+    yield _changed("raw: longer tiles", (size, "len(coded) >= -(-size // 4) * 4"))
     yield _changed("raw: planes", (".reshape(h, w, header.channels)", ".reshape(-1, h, w).transpose(1, 2, 0)"))
     yield _changed("raw: columns", (".reshape(h, w, header.channels)", ".reshape(w, h, -1).transpose(1, 0, 2)"))
     yield _changed("raw: big-endian samples", ('else "<u2")\n\n    @property', 'else ">u2")\n\n    @property'))
     yield _inserted_after(
-        "raw: padding must be zero", "_require(len(stream) ==", "_require(not any(stream[size:]), 'corrupt', '')"
+        "raw: padding must be zero", "_require(len(coded) ==", "_require(not any(coded[size:]), 'corrupt', '')"
     )
 
 
@@ -322,10 +322,10 @@ def _paper() -> Iterator[Mutation]:
     bodies = "for body in bodies], axis=2)"
     order = "for body in (bodies if len(bodies) < 3 else [bodies[i] for i in (1, 0, 2, 3)[: len(bodies)]])], axis=2)"
     yield _changed("paper: green first", (bodies, order))
-    finish = '    reader.finish("the tile\'s stream", padding=3)\n    return np.stack([_decode_paper'
+    finish = '    reader.finish("the tile", padding=3)\n    return np.stack([_decode_paper'
     yield _changed("paper: 7 bytes of padding", (finish, finish.replace("padding=3", "padding=7")))
     yield _changed("paper: no padding", (finish, finish.replace("padding=3", "padding=0")))
-    ones = "    _require(not stream[2 * header.channels + sum(sizes) :].strip(bytes(1)), 'corrupt', '')\n"
+    ones = "    _require(not coded[2 * header.channels + sum(sizes) :].strip(bytes(1)), 'corrupt', '')\n"
     yield _changed("paper: padding must be zero", (finish, ones + finish))
     widths = "max(n for n, _ in rows) <= header.bits"
     yield _changed("paper: widths to 16", (widths, "max(n for n, _ in rows) <= 16"))
@@ -384,7 +384,7 @@ def _paper_prediction() -> Iterator[Mutation]:
 # ----------------------------------------------------------------------------------------------------------------- fast
 
 
-def _fast_streams() -> Iterator[Mutation]:
+def _fast_tiles() -> Iterator[Mutation]:
     yield _changed("fast: scale in the low half", ("byte & 15, byte >> 4", "byte >> 4, byte & 15"))
     yield _changed("fast: transform 3", ("_require(transform <= 2", "_require(transform <= 3"))
     yield _changed(
@@ -426,10 +426,10 @@ def _fast_streams() -> Iterator[Mutation]:
     yield _changed(
         "fast: first before the mode", (head, f"(lambda first, mode, size: (mode, first, size))(*{swapped})")
     )
-    finish = '    reader.finish("the tile\'s stream", padding=3)\n\n    planes'
+    finish = '    reader.finish("the tile", padding=3)\n\n    planes'
     yield _changed("fast: 7 bytes of padding", (finish, finish.replace("padding=3", "padding=7")))
     yield _changed("fast: no padding", (finish, finish.replace("padding=3", "padding=0")))
-    ones = "    _require(not any(reader.take(len(stream) - reader._at, '')), 'corrupt', '')\n"
+    ones = "    _require(not any(reader.take(len(coded) - reader._at, '')), 'corrupt', '')\n"
     yield _changed("fast: padding must be zero", (finish, finish.replace("\n\n", "\n" + ones + "\n", 1)))
     yield _changed(
         "fast: bodies in the image's order",
@@ -834,7 +834,7 @@ def written_mutations() -> list[Mutation]:
         _raw,
         _paper,
         _paper_prediction,
-        _fast_streams,
+        _fast_tiles,
         _transforms,
         _units,
         _residual_bodies,

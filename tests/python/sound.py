@@ -41,8 +41,8 @@ def _extremes(shape: tuple[int, ...], dtype: type) -> np.ndarray:
 
 
 def _fast(image: np.ndarray, channels: Sequence[Channel], transform: int = 0, scale: int = 0) -> bytes:
-    stream = writer.fast_stream(channels, 8 * image.dtype.itemsize, transform, scale)
-    return writer.file_of_streams(image, writer.FAST, [stream]).to_bytes()
+    coded = writer.fast_tile(channels, 8 * image.dtype.itemsize, transform, scale)
+    return writer.file_of_tiles(image, writer.FAST, [coded]).to_bytes()
 
 
 # ----------------------------------------------------------------------------------------------------------- containers
@@ -89,19 +89,19 @@ def _containers() -> Iterator[Sound]:
 
 
 def _padding() -> Iterator[Sound]:
-    """Ones in place of the zeros at the ends of streams."""
+    """Ones in place of the zeros at the ends of tiles."""
     image = np.full((2, 5), 9, np.uint8)
-    raw = writer.raw_stream(image[:, :, None])
-    paper = writer.paper_stream([writer.paper_body(image, 8)])
-    fast = writer.fast_stream([writer.residual_channel(image, 8, index_bits=0, bitmap=True)], 8)
-    for name, profile, stream, size in (
+    raw = writer.raw_tile(image[:, :, None])
+    paper = writer.paper_tile([writer.paper_body(image, 8)])
+    fast = writer.fast_tile([writer.residual_channel(image, 8, index_bits=0, bitmap=True)], 8)
+    for name, profile, coded, size in (
         ("raw", writer.RAW, raw, 2 * 5),
         ("paper", writer.PAPER, paper, 2 + 2 * 2),
         ("fast", writer.FAST, fast, 5 + 2),
     ):
-        assert len(stream) > size
-        assert not any(stream[size:])
-        file = writer.file_of_streams(image, profile, [stream[:size].ljust(len(stream), b"\xff")])
+        assert len(coded) > size
+        assert not any(coded[size:])
+        file = writer.file_of_tiles(image, profile, [coded[:size].ljust(len(coded), b"\xff")])
         yield Sound(f"padding-of-ones-{name}", file.to_bytes(), image)
 
 
@@ -164,16 +164,14 @@ def _paper() -> Iterator[Sound]:
             for n, (v, base) in enumerate(zip(values, bases, strict=True))
         ]
         body = b"".join(header for header, _ in rows) + b"".join(payload for _, payload in rows)
-        file = writer.file_of_streams(image, writer.PAPER, [writer.paper_stream([body])])
+        file = writer.file_of_tiles(image, writer.PAPER, [writer.paper_tile([body])])
         yield Sound(f"paper-widths-{kind}", file.to_bytes(), image)
 
     # One row of five samples in 9 bits; the last octet's three values past the edge are ones.
     row = np.array([[1000, 1001, 1002, 1003, 1511]], np.uint16)
     values = np.array([0, 1, 2, 3, 511, 511, 511, 511])
-    stream = writer.paper_stream([bytes([9]) + (1000).to_bytes(2, "little") + writer.pack_octet(values, 9)])
-    yield Sound(
-        "paper-values-past-the-edge-uint16", writer.file_of_streams(row, writer.PAPER, [stream]).to_bytes(), row
-    )
+    coded = writer.paper_tile([bytes([9]) + (1000).to_bytes(2, "little") + writer.pack_octet(values, 9)])
+    yield Sound("paper-values-past-the-edge-uint16", writer.file_of_tiles(row, writer.PAPER, [coded]).to_bytes(), row)
 
 
 # ----------------------------------------------------------------------------------------------------------------- fast
@@ -349,7 +347,7 @@ def _annotated() -> Iterator[Sound]:
         writer.residual_channel(planes[2], 8, 0, 0, bitmap=True, palette=[0]),
     ]
     yield Sound("annotated-fast", _fast(image, channels, 1), image)
-    file = writer.file_of_streams(LABELS, writer.FAST, [writer.fast_stream([writer.label_map_channel(LABELS, 8)], 8)])
+    file = writer.file_of_tiles(LABELS, writer.FAST, [writer.fast_tile([writer.label_map_channel(LABELS, 8)], 8)])
     yield Sound("annotated-label-map", replace(file, has_checksums=False).to_bytes(), LABELS)
 
 

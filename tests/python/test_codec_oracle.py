@@ -87,11 +87,11 @@ def test_prototype_files(seed):
 def test_mangled_files_get_the_same_verdict(image, seed, data):
     """Damage behind correct checksums: codec and oracle refuse with one status, or decode to the same pixels."""
     file = writer.random_file(image, np.random.default_rng(seed))
-    tile = data.draw(st.integers(0, len(file.streams) - 1))
-    stream = bytearray(file.streams[tile])
-    for at, value in data.draw(st.lists(st.tuples(st.integers(0, len(stream) - 1), st.integers(0, 255)), max_size=4)):
-        stream[at] = value
-    file.streams[tile] = bytes(stream)
+    tile = data.draw(st.integers(0, len(file.tiles) - 1))
+    coded = bytearray(file.tiles[tile])
+    for at, value in data.draw(st.lists(st.tuples(st.integers(0, len(coded) - 1), st.integers(0, 255)), max_size=4)):
+        coded[at] = value
+    file.tiles[tile] = bytes(coded)
     mangled = file.to_bytes()
     try:
         expected = decoder.decode(mangled)

@@ -1,4 +1,4 @@
-"""Tests of the oracle: its decoder against its writer, against streams worked out by hand, and on broken files."""
+"""Tests of the oracle: its decoder against its writer, against tiles worked out by hand, and on broken files."""
 
 from functools import partial
 
@@ -22,9 +22,9 @@ def assert_same(decoded: np.ndarray, image: np.ndarray) -> None:
     np.testing.assert_array_equal(decoded, image)
 
 
-def decode_stream(stream: bytes, width: int, height: int, profile: int, channels: int = 1, bits: int = 8) -> np.ndarray:
-    """Decode a tile's stream; a single channel as a two-dimensional image."""
-    file = writer.L3File(width, height, channels, bits, profile, [stream], two_dimensional=channels == 1)
+def decode_tile(coded: bytes, width: int, height: int, profile: int, channels: int = 1, bits: int = 8) -> np.ndarray:
+    """Decode a tile; a single channel as a two-dimensional image."""
+    file = writer.L3File(width, height, channels, bits, profile, [coded], two_dimensional=channels == 1)
     return decoder.decode(file.to_bytes())
 
 
@@ -102,11 +102,11 @@ def test_fast_gray_tile_by_hand():
         + [0b11111110]  # unit 1, group 0
     )
     head = bytes([0 | 2 << 3, 10, len(body), 0])
-    stream = b"\0" + head + body + bytes(3)
+    coded = b"\0" + head + body + bytes(3)
     image = np.array([[10, 12, 11, 11, 15], [10, 13, 13, 12, 16], [9, 13, 13, 12, 16]], np.uint8)
-    assert_same(decode_stream(stream, 5, 3, writer.FAST), image)
+    assert_same(decode_tile(coded, 5, 3, writer.FAST), image)
     channel = writer.residual_channel(image, 8, 0, index_bits=2, palette=[0, 1, 4, 6])
-    assert writer.fast_stream([channel], 8) == stream
+    assert writer.fast_tile([channel], 8) == coded
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_fast_gray_tile_by_hand():
 def test_fast_predictors_by_hand(predictor, second_row):
     # One group of code 15 (width 8, minimum -128), so its values are the residuals + 128; row 0: 0 4 6 -20.
     body = bytes([15]) + bytes([128, 132, 134, 108, 129, 130, 128, 127])
-    stream = bytes([0, predictor, 100, len(body), 0]) + body + bytes(2)
+    coded = bytes([0, predictor, 100, len(body), 0]) + body + bytes(2)
     image = np.array([[100, 104, 110, 90], second_row], np.uint8)
-    assert_same(decode_stream(stream, 4, 2, writer.FAST), image)
+    assert_same(decode_tile(coded, 4, 2, writer.FAST), image)
 
 
 @pytest.mark.parametrize(
@@ -141,16 +141,16 @@ def test_fast_predictors_by_hand(predictor, second_row):
 def test_colour_transforms_by_hand(transform, green, red, blue):
     # One pixel; each body is the palette byte for code 0, without indices and payload.
     heads = b"".join(bytes([0, first, 1, 0]) for first in (green, red, blue))
-    stream = bytes([transform]) + heads + bytes(3)
+    coded = bytes([transform]) + heads + bytes(3)
     image = np.array([[[200, 100, 50]]], np.uint8)
-    assert_same(decode_stream(stream, 1, 1, writer.FAST, channels=3), image)
+    assert_same(decode_tile(coded, 1, 1, writer.FAST, channels=3), image)
 
 
 def test_colour_transform_sums_without_overflow():
     # R + G = 131070 does not fit 16 bits: B is stored as 5 - 65535 + 32768 modulo 65536 = 32774.
     heads = b"".join(b"\0" + first.to_bytes(2, "little") + b"\1\0" for first in (65535, 32768, 32774))
     image = np.array([[[65535, 65535, 5]]], np.uint16)
-    assert_same(decode_stream(b"\2" + heads + bytes(4), 1, 1, writer.FAST, channels=3, bits=16), image)
+    assert_same(decode_tile(b"\2" + heads + bytes(4), 1, 1, writer.FAST, channels=3, bits=16), image)
 
 
 @pytest.mark.parametrize(
@@ -165,17 +165,17 @@ def test_colour_transform_sums_without_overflow():
 def test_scales_by_hand(scale, pixel):
     # One pixel of transform 1: 200 - 100 + 32768, 0x1050 - 100 + 32768.
     heads = b"".join(b"\0" + first.to_bytes(2, "little") + b"\1\0" for first in (100, 32868, 36844))
-    stream = bytes([1 | scale << 4]) + heads + bytes(4)
-    assert_same(decode_stream(stream, 1, 1, writer.FAST, channels=3, bits=16), np.array([[pixel]], np.uint16))
+    coded = bytes([1 | scale << 4]) + heads + bytes(4)
+    assert_same(decode_tile(coded, 1, 1, writer.FAST, channels=3, bits=16), np.array([[pixel]], np.uint16))
 
 
 def test_fast_16_bit_group_by_hand():
     # One group of code 17 (width 9, minimum -256), index bits 0; residuals 0 1 2 3 and -256 -255 254 255 of a row pair.
     # Values 256 257 258 259 0 1 510 511: the low bytes, then the high bits.
     body = bytes([17, 0, 1, 2, 3, 0, 1, 254, 255, 0b11001111])
-    stream = bytes([0, 0, 0xE8, 3, len(body), 0]) + body  # first sample 1000
+    coded = bytes([0, 0, 0xE8, 3, len(body), 0]) + body  # first sample 1000
     image = np.array([[1000, 1001, 1003, 1006], [744, 746, 1257, 1261]], np.uint16)
-    assert_same(decode_stream(stream, 4, 2, writer.FAST, bits=16), image)
+    assert_same(decode_tile(coded, 4, 2, writer.FAST, bits=16), image)
 
 
 def test_label_map_by_hand():
@@ -184,10 +184,10 @@ def test_label_map_by_hand():
     # 7 7 8 7   and value 3 (7) of that of unit 1.
     # Table 7 8 9, so ranks of one bit: 9 is the second of {8, 9}, 8 the first; 7 the first of {7, 8}.
     body = bytes([2, 7, 8, 9, 0b11, 1, 1, 0b01001000, 0b00001000, 0b001])
-    stream = bytes([0, 7, 7, len(body), 0]) + body + bytes(1)
+    coded = bytes([0, 7, 7, len(body), 0]) + body + bytes(1)
     image = np.array([[7, 7, 7, 9], [7, 7, 8, 9], [7, 7, 8, 7]], np.uint8)
-    assert_same(decode_stream(stream, 4, 3, writer.FAST), image)
-    assert writer.fast_stream([writer.label_map_channel(image, 8)], 8) == stream
+    assert_same(decode_tile(coded, 4, 3, writer.FAST), image)
+    assert writer.fast_tile([writer.label_map_channel(image, 8)], 8) == coded
 
 
 def test_paper_tile_by_hand():
@@ -196,10 +196,10 @@ def test_paper_tile_by_hand():
     #         x = 1: a 5, b 6, c 9, p 8: c is nearest, residual -3
     #         x = 2: a 6, b 9, c 0, p -3: a is nearer, residual 2; base -3, values 3 0 5 of 3 bits
     body = bytes([3, 5, 3, 253]) + bytes([0b00_001_000, 0b1, 0]) + bytes([0b01_000_011, 0b1, 0])
-    stream = bytes([len(body), 0]) + body
+    coded = bytes([len(body), 0]) + body
     image = np.array([[5, 6, 9], [5, 6, 8]], np.uint8)
-    assert_same(decode_stream(stream, 3, 2, writer.PAPER), image)
-    assert writer.paper_stream([writer.paper_body(image, 8)]) == stream
+    assert_same(decode_tile(coded, 3, 2, writer.PAPER), image)
+    assert writer.paper_tile([writer.paper_body(image, 8)]) == coded
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_paper_tile_by_hand():
 def test_paper_prediction_by_hand(a, b, c, predicted):
     # Row 0 is a b c with width 4 and base 0; row 1 has residuals 0 throughout, so its middle pixel is the prediction.
     body = bytes([4, 0, 0, 0, a | b << 4, c, 0, 0])
-    assert decode_stream(bytes([len(body), 0]) + body + bytes(2), 3, 2, writer.PAPER)[1, 1] == predicted
+    assert decode_tile(bytes([len(body), 0]) + body + bytes(2), 3, 2, writer.PAPER)[1, 1] == predicted
 
 
 def test_prototype_file_by_hand():
@@ -273,8 +273,8 @@ def test_every_code_reaches_both_ends_of_its_range(code):
         image = (1000 + np.cumsum([ends])[None] % 2**bits).astype(f"u{bits // 8}")
         palette = [code]
         channel = writer.residual_channel(image, bits, index_bits=0, palette=palette)
-        stream = writer.fast_stream([channel], bits)
-        assert_same(decode_stream(stream, 4, 1, writer.FAST, bits=bits), image)
+        coded = writer.fast_tile([channel], bits)
+        assert_same(decode_tile(coded, 4, 1, writer.FAST, bits=bits), image)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -377,15 +377,15 @@ def test_every_flipped_bit_is_noticed_or_harmless(profile):
 
 
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
-def test_mangled_streams_give_pixels_or_an_oracle_error(data, seed):
+def test_mangled_tiles_give_pixels_or_an_oracle_error(data, seed):
     """Damage behind correct checksums must never end in another exception."""
     rng = np.random.default_rng(seed)
     kind = data.draw(st.sampled_from(("smooth", "blocks")))
     file = writer.random_file(make_image(rng, 17, 37, int(rng.integers(5)), rng.choice(DTYPES), kind), rng)
-    stream = bytearray(file.streams[0])
-    for at, value in data.draw(st.lists(st.tuples(st.integers(0, len(stream) - 1), st.integers(0, 255)), max_size=5)):
-        stream[at] = value
-    file.streams[0] = bytes(stream)
+    coded = bytearray(file.tiles[0])
+    for at, value in data.draw(st.lists(st.tuples(st.integers(0, len(coded) - 1), st.integers(0, 255)), max_size=5)):
+        coded[at] = value
+    file.tiles[0] = bytes(coded)
     try:
         decoded = decoder.decode(file.to_bytes())
     except decoder.OracleError:

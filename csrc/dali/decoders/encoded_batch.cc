@@ -95,39 +95,39 @@ void EncodedBatch::Parse(const dali::OpSpec &spec, const dali::Workspace &ws, st
   // follow.
   const auto good =
       std::find_if(samples_.begin(), samples_.end(), [](const Sample &sample) { return sample.problem.empty(); });
-  const l3_info usual = good == samples_.end() ? OnePixel() : good->stream.info;
+  const l3_info usual = good == samples_.end() ? OnePixel() : good->file.info;
   for (Sample &sample : samples_)
-    if (sample.stream.info.width == 0) sample.stream.info = usual;
+    if (sample.file.info.width == 0) sample.file.info = usual;
 
   outputs.resize(1 + ValidityOutputs(spec));
   outputs[0].type = dtype_;
   outputs[0].shape.resize(batch_size, 3);
   for (int i = 0; i < batch_size; i++) {
-    auto &[stream, roi, problem] = samples_[i];
+    auto &[file, roi, problem] = samples_[i];
     roi = Region(input, i);
     outputs[0].shape.set_tensor_shape(
-        i, dali::TensorShape<3>(roi.height, roi.width, l3_output_channels(&stream.info, color_)));
+        i, dali::TensorShape<3>(roi.height, roi.width, l3_output_channels(&file.info, color_)));
   }
   if (zeros_) outputs[1] = {dali::uniform_list_shape(batch_size, dali::TensorShape<0>()), DALI_BOOL};
 }
 
 void EncodedBatch::Open(const dali::TensorList<CPUBackend> &input, int i) {
-  auto &[stream, roi, problem] = samples_[i];
+  auto &[file, roi, problem] = samples_[i];
   const uint8_t *const data = input.tensor<uint8_t>(i);
   const auto size = dali::volume(input.tensor_shape_span(i));
   l3_error error;
   problem.clear();
-  if (l3_open(data, size, &stream, &error) == L3_OK) return;
+  if (l3_open(data, size, &file, &error) == L3_OK) return;
   if (!zeros_) FailSample(input, i, error.message);
   problem = error.message;
-  stream = {};
-  if (!HasPlausibleHeader(data, size, &stream.info)) stream.info = {};  // of width 0
+  file = {};
+  if (!HasPlausibleHeader(data, size, &file.info)) file.info = {};  // of width 0
 }
 
 l3_rect EncodedBatch::Region(const dali::TensorList<CPUBackend> &input, int i) const {
-  const auto &[stream, roi, problem] = samples_[i];
+  const auto &[file, roi, problem] = samples_[i];
   try {
-    return roi_.Region(i, stream.info.height, stream.info.width);
+    return roi_.Region(i, file.info.height, file.info.width);
   } catch (const std::invalid_argument &e) {
     if (problem.empty()) FailSample(input, i, e.what());
   }
@@ -135,11 +135,11 @@ l3_rect EncodedBatch::Region(const dali::TensorList<CPUBackend> &input, int i) c
 }
 
 l3_output EncodedBatch::Output(int i, void *data) const {
-  const auto &[stream, roi, problem] = samples_[i];
+  const auto &[file, roi, problem] = samples_[i];
   l3_output output = {};
   output.data = data;
   output.row_stride =
-      size_t{roi.width} * l3_output_channels(&stream.info, color_) * l3_output_sample_size(&stream.info, sample_type_);
+      size_t{roi.width} * l3_output_channels(&file.info, color_) * l3_output_sample_size(&file.info, sample_type_);
   output.color = color_;
   output.sample = sample_type_;
   return output;

@@ -18,7 +18,7 @@ int ValidityOutputs(const dali::OpSpec &spec);
 class EncodedBatch {
  public:
   struct Sample {
-    l3_stream stream;  // of a file whose header and tables can be read; of another, what it counts as
+    l3_file file;  // as parsed; for one whose header or tables cannot be read, what it counts as
     l3_rect roi;
     std::string problem;  // why the sample becomes zeros; empty for one that is decoded
   };

@@ -47,8 +47,8 @@ void L3Decoder::Decode(dali::Workspace &ws, dali::TensorList<CPUBackend> &output
   pieces_.clear();
   failures_.clear();
   for (int i = 0; i < static_cast<int>(batch_.samples().size()); i++) {
-    const auto &[stream, roi, problem] = batch_.samples()[i];
-    const uint32_t tiles = problem.empty() ? l3_tile_count(&stream, &roi) : 0;
+    const auto &[file, roi, problem] = batch_.samples()[i];
+    const uint32_t tiles = problem.empty() ? l3_tile_count(&file, &roi) : 0;
     for (uint32_t first = 0; first < tiles; first += kTilesPerPiece) {
       pieces_.push_back({i, first, std::min(kTilesPerPiece, tiles - first)});
     }
@@ -67,13 +67,12 @@ void L3Decoder::Decode(dali::Workspace &ws, dali::TensorList<CPUBackend> &output
 }
 
 void L3Decoder::DecodePiece(const Piece &piece, dali::TensorList<CPUBackend> &output, bool bypass_cache) {
-  const auto &[stream, roi, problem] = batch_.samples()[piece.sample];
+  const auto &[file, roi, problem] = batch_.samples()[piece.sample];
   l3_output destination = batch_.Output(piece.sample, output.raw_mutable_tensor(piece.sample));
   destination.bypass_cache = bypass_cache;
   const uint32_t options = batch_.verify() ? L3_VERIFY : 0;
   l3_error error;
-  if (l3_decode_tiles(&stream, &roi, &destination, options, piece.first_tile, piece.tile_count, &error) == L3_OK)
-    return;
+  if (l3_decode_tiles(&file, &roi, &destination, options, piece.first_tile, piece.tile_count, &error) == L3_OK) return;
 
   std::lock_guard lock(failures_mutex_);
   const auto [failure, is_first] = failures_.try_emplace(piece.sample, Failure{piece.first_tile, error});

@@ -83,7 +83,7 @@ void L3DecoderMixed::Decode(dali::Workspace &ws, dali::TensorList<dali::GPUBacke
   numbers_.clear();
   for (int i = 0; i < static_cast<int>(samples.size()); i++) {
     if (!samples[i].problem.empty()) continue;
-    images_.push_back({samples[i].stream, samples[i].roi, batch_.Output(i, output.raw_mutable_tensor(i))});
+    images_.push_back({samples[i].file, samples[i].roi, batch_.Output(i, output.raw_mutable_tensor(i))});
     numbers_.push_back(i);
   }
   l3_cuda_options options = {};

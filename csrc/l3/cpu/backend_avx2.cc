@@ -121,10 +121,10 @@ inline __m128i load_palette(const uint8_t *palette, uint32_t index_bits) {
 }
 
 template <uint32_t predictor>
-uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileShape shape, uint8_t *plane) {
-  const __m128i palette = load_palette(stream + channel.palette, channel.index_bits);
+uint32_t decode_channel(const uint8_t *bytes, const FastChannel &channel, TileShape shape, uint8_t *plane) {
+  const __m128i palette = load_palette(bytes + channel.palette, channel.index_bits);
   const uint64_t index_positions = 0x0101010101010101ull * ((1u << channel.index_bits) - 1);
-  const uint8_t *indices = stream + channel.indices, *payload = stream + channel.payload;
+  const uint8_t *indices = bytes + channel.indices, *payload = bytes + channel.payload;
   const bool two_units = shape.units_per_row_pair() == 2;
   const uint64_t groups_inside[2] = {low_bits(8 * shape.groups()),
                                      shape.groups() > 8 ? low_bits(8 * (shape.groups() - 8)) : 0};
@@ -163,17 +163,17 @@ uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileS
       store_half(out + 32, above.right);
     }
   }
-  return uint32_t(payload - stream);
+  return uint32_t(payload - bytes);
 }
 
-uint32_t decode_channel_8(const uint8_t *stream, const FastChannel &channel, TileShape shape, uint8_t *plane) {
+uint32_t decode_channel_8(const uint8_t *bytes, const FastChannel &channel, TileShape shape, uint8_t *plane) {
   return generic::with_predictor(
-      channel.predictor, [&](auto predictor) { return decode_channel<predictor>(stream, channel, shape, plane); });
+      channel.predictor, [&](auto predictor) { return decode_channel<predictor>(bytes, channel, shape, plane); });
 }
 
 inline __m256i load_32(const uint8_t *in) { return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(in)); }
-inline void store_32(uint8_t *out, __m256i bytes, bool stream) {
-  if (stream)
+inline void store_32(uint8_t *out, __m256i bytes, bool uncached) {
+  if (uncached)
     _mm256_stream_si256(reinterpret_cast<__m256i *>(out), bytes);
   else
     _mm256_storeu_si256(reinterpret_cast<__m256i *>(out), bytes);
@@ -195,12 +195,12 @@ inline __m256i interleave_part(__m256i red, __m256i green, __m256i blue) {
 }
 
 // 32 pixels, 96 bytes.
-inline void store_rgb(__m256i red, __m256i green, __m256i blue, uint8_t *out, bool stream) {
+inline void store_rgb(__m256i red, __m256i green, __m256i blue, uint8_t *out, bool uncached) {
   const __m256i first = interleave_part<0>(red, green, blue), second = interleave_part<1>(red, green, blue),
                 third = interleave_part<2>(red, green, blue);
-  store_32(out, _mm256_permute2x128_si256(first, second, 0x20), stream);
-  store_32(out + 32, _mm256_permute2x128_si256(third, first, 0x30), stream);
-  store_32(out + 64, _mm256_permute2x128_si256(second, third, 0x31), stream);
+  store_32(out, _mm256_permute2x128_si256(first, second, 0x20), uncached);
+  store_32(out + 32, _mm256_permute2x128_si256(third, first, 0x30), uncached);
+  store_32(out + 64, _mm256_permute2x128_si256(second, third, 0x31), uncached);
 }
 
 template <uint32_t transform>
@@ -208,7 +208,7 @@ void store_rgb_tile(const Planes<uint8_t> &planes, TileShape shape, uint8_t *out
                     bool bypass_cache) {
   const __m256i middle = _mm256_set1_epi8(char(128));
   const bool whole = shape.width == L3_TILE;
-  const bool stream = bypass_cache && whole;
+  const bool uncached = bypass_cache && whole;
   alignas(32) uint8_t partial[3 * L3_TILE];
   for (uint32_t y = 0; y < shape.height; y++, out += row_stride) {
     uint8_t *const row = whole ? out : partial;
@@ -226,7 +226,7 @@ void store_rgb_tile(const Planes<uint8_t> &planes, TileShape shape, uint8_t *out
         }
         blue = _mm256_add_epi8(blue, _mm256_xor_si256(reference, middle));
       }
-      store_rgb(red, green, blue, row + 3 * x, stream);
+      store_rgb(red, green, blue, row + 3 * x, uncached);
     }
     if (!whole) std::memcpy(out, partial, 3 * shape.width);
   }
@@ -247,7 +247,7 @@ void copy_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_str
   }
 }
 
-inline void stream_line(uint8_t *line, __m256i left, __m256i right) {
+inline void store_line_uncached(uint8_t *line, __m256i left, __m256i right) {
   store_32(line, left, true);
   store_32(line + 32, right, true);
 }
@@ -259,8 +259,8 @@ constexpr std::array<uint8_t, 2 * kCacheLine> kZerosAndOnes = [] {
   return bytes;
 }();
 
-void stream_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows,
-                 Seam &seam, bool from_left, bool to_right) {
+void copy_rows_uncached(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size,
+                        uint32_t rows, Seam &seam, bool from_left, bool to_right) {
   for (uint32_t y = 0; y < rows; y++, in += in_stride, out += out_stride) {
     // Positions count from the start of the line that `out` lies in.
     const uint32_t start = uintptr_t(out) % kCacheLine, end = start + row_size;
@@ -271,15 +271,15 @@ void stream_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_s
       at = std::min(end, kCacheLine);
       if (from_left && at == kCacheLine) {
         const uint8_t *is_new = kZerosAndOnes.data() + kCacheLine - start;
-        stream_line(line, _mm256_blendv_epi8(load_32(waiting), load_32(source), load_32(is_new)),
-                    _mm256_blendv_epi8(load_32(waiting + 32), load_32(source + 32), load_32(is_new + 32)));
+        store_line_uncached(line, _mm256_blendv_epi8(load_32(waiting), load_32(source), load_32(is_new)),
+                            _mm256_blendv_epi8(load_32(waiting + 32), load_32(source + 32), load_32(is_new + 32)));
       } else {
         if (from_left) std::memcpy(line, waiting, start);
         std::memcpy(out, in, at - start);
       }
     }
     for (; at + kCacheLine <= end; at += kCacheLine)
-      stream_line(line + at, load_32(source + at), load_32(source + at + 32));
+      store_line_uncached(line + at, load_32(source + at), load_32(source + at + 32));
     if (at < end) std::memcpy(to_right ? waiting : line + at, source + at, end - at);
   }
 }
@@ -295,7 +295,7 @@ const Kernels kAvx2Kernels = {
     generic::encode_tile<uint8_t>,
     generic::encode_tile<uint16_t>,
     copy_rows,
-    stream_rows,
+    copy_rows_uncached,
 };
 
 }  // namespace l3

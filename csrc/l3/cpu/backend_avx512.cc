@@ -118,18 +118,18 @@ inline __m128i load_palette(const uint8_t *palette, uint32_t index_bits) {
 }
 
 template <uint32_t predictor>
-uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileShape shape, uint8_t *plane) {
+uint32_t decode_channel(const uint8_t *bytes, const FastChannel &channel, TileShape shape, uint8_t *plane) {
   const PairUnpacker unpack_pair;
   const PrefixSum prefix_sum;
   const __m512i to_the_left = load_bytes(kToTheLeft), last = _mm512_set1_epi8(char(shape.width - 1));
   const __m512i to_the_right = _mm512_min_epu8(_mm512_add_epi8(load_bytes(kIdentity), _mm512_set1_epi8(1)), last);
 
-  const __m128i palette = load_palette(stream + channel.palette, channel.index_bits);
+  const __m128i palette = load_palette(bytes + channel.palette, channel.index_bits);
   const __m128i inside =
       _mm_cmplt_epi8(_mm512_castsi512_si128(load_bytes(kIdentity)), _mm_set1_epi8(char(shape.groups())));
   const uint64_t index_positions = 0x0101010101010101ull * ((1u << channel.index_bits) - 1);
   const bool two_units = shape.units_per_row_pair() == 2;
-  const uint8_t *indices = stream + channel.indices, *payload = stream + channel.payload;
+  const uint8_t *indices = bytes + channel.indices, *payload = bytes + channel.payload;
 
   uint64_t units = channel.units;
   const auto next_indices = [&](uint64_t present) {
@@ -179,15 +179,17 @@ uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileS
   }
   reconstruct(rows.upper, first_row);
   reconstruct(rows.lower, false);
-  return uint32_t(payload - stream);
+  return uint32_t(payload - bytes);
 }
 
-uint32_t decode_channel_8(const uint8_t *stream, const FastChannel &channel, TileShape shape, uint8_t *plane) {
+uint32_t decode_channel_8(const uint8_t *bytes, const FastChannel &channel, TileShape shape, uint8_t *plane) {
   return generic::with_predictor(
-      channel.predictor, [&](auto predictor) { return decode_channel<predictor>(stream, channel, shape, plane); });
+      channel.predictor, [&](auto predictor) { return decode_channel<predictor>(bytes, channel, shape, plane); });
 }
 
-inline void stream_line(uint8_t *line, __m512i bytes) { _mm512_stream_si512(reinterpret_cast<__m512i *>(line), bytes); }
+inline void store_line_uncached(uint8_t *line, __m512i bytes) {
+  _mm512_stream_si512(reinterpret_cast<__m512i *>(line), bytes);
+}
 
 // Writes the first `size` bytes of `registers` to `out`.
 template <uint32_t count>
@@ -196,7 +198,7 @@ inline void write_row(const __m512i (&registers)[count], uint32_t size, uint8_t 
     if (size < 64 * count)
       _mm512_mask_storeu_epi8(out + 64 * j, size > 64 * j ? low_bits(size - 64 * j) : 0, registers[j]);
     else if (bypass_cache)
-      stream_line(out + 64 * j, registers[j]);
+      store_line_uncached(out + 64 * j, registers[j]);
     else
       _mm512_storeu_si512(out + 64 * j, registers[j]);
   }
@@ -277,8 +279,8 @@ void copy_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_str
   }
 }
 
-void stream_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows,
-                 Seam &seam, bool from_left, bool to_right) {
+void copy_rows_uncached(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size,
+                        uint32_t rows, Seam &seam, bool from_left, bool to_right) {
   for (uint32_t y = 0; y < rows; y++, in += in_stride, out += out_stride) {
     // Positions count from the start of the line that `out` lies in.
     const uint32_t start = uintptr_t(out) % kCacheLine, end = start + row_size;
@@ -290,11 +292,11 @@ void stream_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_s
       const __mmask64 old = low_bits(start), old_and_new = low_bits(at);
       const __m512i bytes = _mm512_mask_loadu_epi8(_mm512_load_si512(waiting), old_and_new & ~old, source);
       if (from_left && at == kCacheLine)
-        stream_line(line, bytes);
+        store_line_uncached(line, bytes);
       else
         _mm512_mask_storeu_epi8(line, from_left ? old_and_new : old_and_new & ~old, bytes);
     }
-    for (; at + kCacheLine <= end; at += kCacheLine) stream_line(line + at, _mm512_loadu_si512(source + at));
+    for (; at + kCacheLine <= end; at += kCacheLine) store_line_uncached(line + at, _mm512_loadu_si512(source + at));
     if (at == end) continue;
     const __mmask64 rest = low_bits(end - at);
     const __m512i bytes = _mm512_maskz_loadu_epi8(rest, source + at);
@@ -316,7 +318,7 @@ const Kernels kAvx512Kernels = {
     generic::encode_tile<uint8_t>,
     generic::encode_tile<uint16_t>,
     copy_rows,
-    stream_rows,
+    copy_rows_uncached,
 };
 
 }  // namespace l3

@@ -1,4 +1,4 @@
-// Decoding: from a parsed stream to the caller's pixels, tile by tile.
+// Decoding: from a parsed file to the caller's pixels, tile by tile.
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -20,9 +20,9 @@ struct Scratch {
     Planes<uint8_t> planes_8;
     Planes<uint16_t> planes_16;
   };
-  alignas(kCacheLine) uint8_t before_pixels[kCacheLine];  // stream_rows reads around rows
+  alignas(kCacheLine) uint8_t before_pixels[kCacheLine];  // copy_rows_uncached reads around rows
   uint8_t pixels[kMaxTileSize + kCacheLine];
-  uint8_t stream[kMaxTileStream + kMaxOverread];
+  uint8_t tile[kMaxTileBytes + kMaxOverread];
   Seam seam;
 };
 
@@ -33,7 +33,7 @@ struct Target {
   bool bypass_cache;  // only if pixels and rows start at cache lines
 };
 
-// Brings bytes into the cache that need not be there. Used on the next tile's stream: decoding hides the way to memory,
+// Brings bytes into the cache that need not be there. Used on the next tile's bytes: decoding hides the way to memory,
 // summing does not.
 void prefetch(const uint8_t *bytes, uint32_t size) {
   for (uint32_t i = 0; i < size; i += kCacheLine) __builtin_prefetch(bytes + i);
@@ -41,17 +41,11 @@ void prefetch(const uint8_t *bytes, uint32_t size) {
 
 class TileDecoder {
  public:
-  TileDecoder(const l3_stream &stream, const l3_output &output, uint32_t options, const Kernels &kernels,
-              l3_error *error)
-      : stream_(stream),
-        info_(stream.info),
-        output_(output),
-        kernels_(kernels),
-        error_(error),
-        prototype_tiles_(stream) {
+  TileDecoder(const l3_file &file, const l3_output &output, uint32_t options, const Kernels &kernels, l3_error *error)
+      : file_(file), info_(file.info), output_(output), kernels_(kernels), error_(error), prototype_tiles_(file) {
     verifies_ = (options & L3_VERIFY) || ((options & L3_VERIFY_UNLESS_STORED) && info_.profile != L3_PROFILE_RAW);
     native_output_ = !needs_conversion(info_.channels, info_.bits, output.color, output.sample);
-    streams_ = native_output_ && output.bypass_cache && kernels.stream_rows;
+    uncached_ = native_output_ && output.bypass_cache && kernels.copy_rows_uncached;
     starts_at_lines_ = (reinterpret_cast<uintptr_t>(output.data) | output.row_stride) % kCacheLine == 0;
     output_pixel_size_ = l3_output_channels(&info_, output.color) * l3_output_sample_size(&info_, output.sample);
   }
@@ -60,7 +54,7 @@ class TileDecoder {
   // see them.
   ~TileDecoder() {
 #if defined(__x86_64__)
-    if (streams_) _mm_sfence();
+    if (uncached_) _mm_sfence();
 #endif
   }
   TileDecoder(const TileDecoder &) = delete;
@@ -74,8 +68,8 @@ class TileDecoder {
                    size_t(part.x - roi.x) * output_pixel_size_;
     const bool whole = part.width == rect.width && part.height == rect.height;
     const bool at_lines = starts_at_lines_ && roi.x % L3_TILE == 0;
-    if (whole && native_output_ && (!streams_ || at_lines))
-      return decode_to(tile, shape_of(rect), {out, output_.row_stride, streams_});
+    if (whole && native_output_ && (!uncached_ || at_lines))
+      return decode_to(tile, shape_of(rect), {out, output_.row_stride, uncached_});
 
     const size_t row_stride = size_t(rect.width) * pixel_size(info_);
     if (l3_status status = decode_to(tile, shape_of(rect), {scratch_.pixels, row_stride, false})) return status;
@@ -86,10 +80,10 @@ class TileDecoder {
       l3_output target = output_;
       target.data = out;
       convert({pixels, row_stride, part.width, part.height, info_.channels, info_.bits}, target);
-    } else if (streams_) {
+    } else if (uncached_) {
       const bool to_right = right_follows && row_size >= kCacheLine && !at_lines;
-      kernels_.stream_rows(pixels, row_stride, out, output_.row_stride, row_size, part.height, scratch_.seam,
-                           line_waits_, to_right);
+      kernels_.copy_rows_uncached(pixels, row_stride, out, output_.row_stride, row_size, part.height, scratch_.seam,
+                                  line_waits_, to_right);
       line_waits_ = to_right;
     } else {
       kernels_.copy_rows(pixels, row_stride, out, output_.row_stride, row_size, part.height);
@@ -102,12 +96,12 @@ class TileDecoder {
     return fail_tile(info_, tile, L3_ERROR_CORRUPT, problem, error_);
   }
 
-  // Kernels read ahead; a stream too close to the end of the caller's bytes for that is decoded from a copy.
-  void make_readable_past_end(TileStream *source) {
-    if (size_t(stream_.data + stream_.size - source->data) - source->size >= kMaxOverread) return;
-    std::memcpy(scratch_.stream, source->data, source->size);
-    std::memset(scratch_.stream + source->size, 0, kMaxOverread);
-    source->data = scratch_.stream;
+  // Kernels read ahead; bytes too close to the end of the caller's for that is decoded from a copy.
+  void make_readable_past_end(TileBytes *source) {
+    if (size_t(file_.data + file_.size - source->data) - source->size >= kMaxOverread) return;
+    std::memcpy(scratch_.tile, source->data, source->size);
+    std::memset(scratch_.tile + source->size, 0, kMaxOverread);
+    source->data = scratch_.tile;
   }
 
   l3_status decode_to(uint32_t tile, TileShape shape, const Target &target) {
@@ -116,8 +110,8 @@ class TileDecoder {
       if (target.pixels != scratch_.pixels) copy_to(scratch_.pixels, shape, target);
       return L3_OK;
     }
-    TileStream source;
-    if (l3_status status = find_tile(stream_, tile, verifies_, &source, error_)) return status;
+    TileBytes source;
+    if (l3_status status = find_tile(file_, tile, verifies_, &source, error_)) return status;
     if (info_.profile == L3_PROFILE_RAW) {
       if (const char *problem = check_raw_tile(info_, shape, source.size)) return corrupt(tile, problem);
       copy_to(source.data, shape, target);
@@ -134,14 +128,14 @@ class TileDecoder {
   void copy_to(const uint8_t *pixels, TileShape shape, const Target &target) {
     const uint32_t row_size = shape.width * pixel_size(info_);
     if (target.bypass_cache)
-      kernels_.stream_rows(pixels, row_size, target.pixels, target.row_stride, row_size, shape.height, scratch_.seam,
-                           false, false);
+      kernels_.copy_rows_uncached(pixels, row_size, target.pixels, target.row_stride, row_size, shape.height,
+                                  scratch_.seam, false, false);
     else
       kernels_.copy_rows(pixels, row_size, target.pixels, target.row_stride, row_size, shape.height);
   }
 
   template <typename Sample, typename DecodeChannel, typename StoreTile>
-  l3_status decode_planes(uint32_t tile, const TileStream &source, TileShape shape, const Target &target,
+  l3_status decode_planes(uint32_t tile, const TileBytes &source, TileShape shape, const Target &target,
                           Planes<Sample> &planes, DecodeChannel decode_channel, StoreTile store_tile) {
     Transform transform = {kTransformNone, 1};
     if (info_.profile == L3_PROFILE_PAPER) {
@@ -168,7 +162,7 @@ class TileDecoder {
     return L3_OK;
   }
 
-  const l3_stream &stream_;
+  const l3_file &file_;
   const l3_info &info_;
   const l3_output &output_;
   const Kernels &kernels_;
@@ -176,15 +170,15 @@ class TileDecoder {
   PrototypeTiles prototype_tiles_;
   bool verifies_;
   bool native_output_;    // no conversion
-  bool streams_;          // writes past the cache
+  bool uncached_;         // writes past the cache
   bool starts_at_lines_;  // every row of the output starts at a cache line
   bool line_waits_ = false;
   uint32_t output_pixel_size_;
   Scratch scratch_;
 };
 
-l3_rect region_of(const l3_stream &stream, const l3_rect *roi) {
-  return roi ? *roi : l3_rect{0, 0, stream.info.width, stream.info.height};
+l3_rect region_of(const l3_file &file, const l3_rect *roi) {
+  return roi ? *roi : l3_rect{0, 0, file.info.width, file.info.height};
 }
 
 }  // namespace
@@ -200,33 +194,33 @@ extern "C" uint32_t l3_output_sample_size(const l3_info *info, l3_sample sample)
   return converted_sample_size(info->bits, sample);
 }
 
-extern "C" uint32_t l3_tile_count(const l3_stream *stream, const l3_rect *roi) {
-  return tiles_of(region_of(*stream, roi)).count();
+extern "C" uint32_t l3_tile_count(const l3_file *file, const l3_rect *roi) {
+  return tiles_of(region_of(*file, roi)).count();
 }
 
-extern "C" l3_status l3_decode_tiles(const l3_stream *stream, const l3_rect *roi, const l3_output *output,
-                                     uint32_t options, uint32_t first, uint32_t count, l3_error *error) {
-  const l3_rect region = region_of(*stream, roi);
-  if (l3_status status = check_region(stream->info, region, error)) return status;
-  if (l3_status status = check_output(stream->info, region, *output, error)) return status;
+extern "C" l3_status l3_decode_tiles(const l3_file *file, const l3_rect *roi, const l3_output *output, uint32_t options,
+                                     uint32_t first, uint32_t count, l3_error *error) {
+  const l3_rect region = region_of(*file, roi);
+  if (l3_status status = check_region(file->info, region, error)) return status;
+  if (l3_status status = check_output(file->info, region, *output, error)) return status;
   const TileRange tiles = tiles_of(region);
   if (first > tiles.count() || count > tiles.count() - first)
     return fail(error, L3_ERROR_ARGUMENT, "tiles %u to %u of %u", first, first + count, tiles.count());
   const Kernels *kernels = active_kernels(error);
   if (!kernels) return L3_ERROR_UNSUPPORTED;
 
-  TileDecoder decoder(*stream, *output, options, *kernels, error);
+  TileDecoder decoder(*file, *output, options, *kernels, error);
   for (uint32_t i = first; i < first + count; i++) {
-    const uint32_t tile = (tiles.y + i / tiles.columns) * stream->info.tiles_x + tiles.x + i % tiles.columns;
+    const uint32_t tile = (tiles.y + i / tiles.columns) * file->info.tiles_x + tiles.x + i % tiles.columns;
     const bool right_follows = i + 1 < first + count && (i + 1) % tiles.columns != 0;
     if (l3_status status = decoder.decode(tile, region, right_follows)) return status;
   }
   return L3_OK;
 }
 
-extern "C" l3_status l3_decode(const l3_stream *stream, const l3_rect *roi, const l3_output *output, uint32_t options,
+extern "C" l3_status l3_decode(const l3_file *file, const l3_rect *roi, const l3_output *output, uint32_t options,
                                l3_error *error) {
-  const l3_rect region = region_of(*stream, roi);
-  if (l3_status status = check_region(stream->info, region, error)) return status;
-  return l3_decode_tiles(stream, roi, output, options, 0, l3_tile_count(stream, roi), error);
+  const l3_rect region = region_of(*file, roi);
+  if (l3_status status = check_region(file->info, region, error)) return status;
+  return l3_decode_tiles(file, roi, output, options, 0, l3_tile_count(file, roi), error);
 }

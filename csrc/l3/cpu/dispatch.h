@@ -1,4 +1,4 @@
-// From a number of the stream to the specialisation of a template for it.
+// From a number in the file to the specialisation of a template for it.
 #pragma once
 
 #include <type_traits>

@@ -13,7 +13,7 @@
 namespace l3 {
 namespace {
 
-constexpr uint32_t kStoreSlack = 64;  // bytes that packing may write past a tile's stream
+constexpr uint32_t kStoreSlack = 64;  // bytes that packing may write past a tile
 
 l3_status check(const l3_image &image, const l3_encode_options &options, l3_info *info, l3_error *error) {
   *info = {};
@@ -36,7 +36,7 @@ l3_status check(const l3_image &image, const l3_encode_options &options, l3_info
   return check_metadata(options.metadata, options.metadata_count, &info->metadata_size, error);
 }
 
-// Bytes that suffice for a tile's stream, padded.
+// Bytes that suffice for a tile, padded.
 uint32_t tile_bound(const l3_info &info, TileShape shape) {
   const uint32_t raw_size = shape.pixels() * pixel_size(info);
   if (info.profile == L3_PROFILE_RAW) return aligned4(raw_size);
@@ -66,7 +66,7 @@ uint32_t store_raw_tile(const uint8_t *pixels, size_t row_stride, uint32_t row_s
   return rows * row_size;
 }
 
-// Writes a tile's stream, not padded; returns its size.
+// Writes a tile's bytes, not padded; returns its size.
 uint32_t encode_tile(const l3_info &info, uint32_t effort, const Kernels &kernels, const uint8_t *pixels,
                      size_t row_stride, TileShape shape, uint8_t *out) {
   switch (info.profile) {
@@ -90,12 +90,12 @@ uint32_t encode_tiles(const l3_image &image, const l3_info &info, uint32_t effor
     const l3_rect rect = tile_rect(info, tile);
     const uint8_t *pixels =
         static_cast<const uint8_t *>(image.data) + rect.y * image.row_stride + size_t(rect.x) * pixel_size(info);
-    uint8_t *const stream = file + layout.payload + position;
-    const uint32_t size = encode_tile(info, effort, kernels, pixels, image.row_stride, shape_of(rect), stream),
+    uint8_t *const bytes = file + layout.payload + position;
+    const uint32_t size = encode_tile(info, effort, kernels, pixels, image.row_stride, shape_of(rect), bytes),
                    padded = aligned4(size);
-    std::memset(stream + size, 0, padded - size);
+    std::memset(bytes + size, 0, padded - size);
     store(file + layout.offsets + 4 * size_t(tile), position);
-    if (info.has_checksums) store(file + layout.checksums + 4 * size_t(tile), crc32c(stream, padded));
+    if (info.has_checksums) store(file + layout.checksums + 4 * size_t(tile), crc32c(bytes, padded));
     position += padded;
   }
   store(file + layout.offsets + 4 * size_t(tile_count(info)), position);

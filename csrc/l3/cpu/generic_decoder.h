@@ -86,9 +86,9 @@ inline void reconstruct_row(uint32_t predictor, Sample first, const Sample *abov
 }
 
 template <typename Sample>
-uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileShape shape, Sample *plane) {
-  const Palette<Sample> palette(stream + channel.palette, channel.index_bits);
-  const uint8_t *indices = stream + channel.indices, *payload = stream + channel.payload;
+uint32_t decode_channel(const uint8_t *bytes, const FastChannel &channel, TileShape shape, Sample *plane) {
+  const Palette<Sample> palette(bytes + channel.palette, channel.index_bits);
+  const uint8_t *indices = bytes + channel.indices, *payload = bytes + channel.payload;
   const uint32_t index_mask = (1u << channel.index_bits) - 1;
   uint64_t units = channel.units;
   for (uint32_t pair = 0; pair < shape.row_pairs(); pair++) {
@@ -113,7 +113,7 @@ uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileS
     reconstruct_row<Sample>(channel.predictor, first, pair ? upper - L3_TILE : nullptr, shape.width, upper);
     reconstruct_row<Sample>(channel.predictor, first, upper, shape.width, lower);
   }
-  return uint32_t(payload - stream);
+  return uint32_t(payload - bytes);
 }
 
 // Undoes the colour transform of one row in place; g, r and b are rows of planes.

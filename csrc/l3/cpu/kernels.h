@@ -18,10 +18,10 @@ struct Kernels {
   const char *name;
 
   // Decode one channel of a `fast` tile (any predictor but the label map) into a plane. Samples outside `shape` are
-  // left undefined. Reads at most kMaxOverread bytes past the stream's end, whatever the bytes are; returns the
+  // left undefined. Reads at most kMaxOverread bytes past the tile's end, whatever the bytes are; returns the
   // position after the last octet.
-  uint32_t (*decode_channel_8)(const uint8_t *stream, const FastChannel &channel, TileShape shape, uint8_t *plane);
-  uint32_t (*decode_channel_16)(const uint8_t *stream, const FastChannel &channel, TileShape shape, uint16_t *plane);
+  uint32_t (*decode_channel_8)(const uint8_t *bytes, const FastChannel &channel, TileShape shape, uint8_t *plane);
+  uint32_t (*decode_channel_16)(const uint8_t *bytes, const FastChannel &channel, TileShape shape, uint16_t *plane);
 
   // Transform the planes and write them as interleaved pixels. `bypass_cache`: with non-temporal stores; `out` and
   // `row_stride` are multiples of a cache line then.
@@ -30,7 +30,7 @@ struct Kernels {
   void (*store_tile_16)(const Planes<uint16_t> &planes, uint32_t channels, Transform transform, TileShape shape,
                         uint8_t *out, size_t row_stride, bool bypass_cache);
 
-  // Encode a `fast` tile of interleaved pixels, which need not be aligned; returns its stream's size. All back ends
+  // Encode a `fast` tile of interleaved pixels, which need not be aligned; returns its size. All back ends
   // write the same bytes.
   uint32_t (*encode_tile_8)(const uint8_t *pixels, size_t row_stride, uint32_t channels, uint32_t effort,
                             TileShape shape, uint8_t *out);
@@ -45,8 +45,8 @@ struct Kernels {
   // each other from left to right: a line that `to_right` leaves unfinished waits in the seam, until the next piece,
   // which comes `from_left`, completes it. `to_right` needs rows of a line at least. Up to a line before and after each
   // row of `in` may be read, unless `out` and `out_stride` are multiples of a line.
-  void (*stream_rows)(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size,
-                      uint32_t rows, Seam &seam, bool from_left, bool to_right);
+  void (*copy_rows_uncached)(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size,
+                             uint32_t rows, Seam &seam, bool from_left, bool to_right);
 };
 
 extern const Kernels kPortableKernels;

@@ -136,17 +136,17 @@ struct Marks {
 }  // namespace
 
 template <typename Sample>
-const char *parse_label_map(const uint8_t *stream, const FastChannel &channel, TileShape shape, LabelMap *map) {
+const char *parse_label_map(const uint8_t *bytes, const FastChannel &channel, TileShape shape, LabelMap *map) {
   uint32_t position = channel.palette;
   const auto left = [&] { return channel.end - position; };
 
   if (left() < 1) return "a label map without values";
-  const uint32_t labels = map->labels = stream[position++] + 1u;
+  const uint32_t labels = map->labels = bytes[position++] + 1u;
   if (left() < labels * sizeof(Sample)) return "a label map too short for its values";
   map->values = position;
   position += labels * uint32_t(sizeof(Sample));
   Sample values[kMaxLabels];
-  std::memcpy(values, stream + map->values, labels * sizeof(Sample));
+  std::memcpy(values, bytes + map->values, labels * sizeof(Sample));
   for (uint32_t i = 1; i < labels; i++)
     if (values[i] <= values[i - 1]) return "label values that do not ascend";
   map->first = uint32_t(std::lower_bound(values, values + labels, channel.first) - values);
@@ -154,7 +154,7 @@ const char *parse_label_map(const uint8_t *stream, const FastChannel &channel, T
     return "a first sample that is not among the label values";
 
   if (left() < (shape.units() + 7) / 8) return "a label map too short for its unit bitmap";
-  if (const char *problem = read_unit_bitmap(stream + position, shape.units(), &map->units)) return problem;
+  if (const char *problem = read_unit_bitmap(bytes + position, shape.units(), &map->units)) return problem;
   position += (shape.units() + 7) / 8;
 
   const uint32_t marked_units = popcount(map->units);
@@ -162,30 +162,30 @@ const char *parse_label_map(const uint8_t *stream, const FastChannel &channel, T
   map->group_masks = position;
   position += marked_units;
   uint32_t marked_groups = 0;
-  for (uint32_t i = 0; i < marked_units; i++) marked_groups += popcount(stream[map->group_masks + i]);
+  for (uint32_t i = 0; i < marked_units; i++) marked_groups += popcount(bytes[map->group_masks + i]);
   if (left() < marked_groups) return "a label map too short for its pixel masks";
   map->pixel_masks = position;
   position += marked_groups;
   uint32_t marked_pixels = 0;
-  for (uint32_t i = 0; i < marked_groups; i++) marked_pixels += popcount(stream[map->pixel_masks + i]);
+  for (uint32_t i = 0; i < marked_groups; i++) marked_pixels += popcount(bytes[map->pixel_masks + i]);
   const uint32_t bits = rank_bits(labels);
   if (left() != (marked_pixels * bits + 7) / 8) return "a label map that does not fill its body";
   map->ranks = position;
 
-  if (const char *problem = check_masks(*map, stream + map->group_masks, stream + map->pixel_masks, shape))
+  if (const char *problem = check_masks(*map, bytes + map->group_masks, bytes + map->pixel_masks, shape))
     return problem;
   // The label at hand leaves one place less, whichever it is: a rank stays in the table just if it is one of labels - 1
   // places.
   for (uint32_t i = 0; i < marked_pixels; i++)
-    if (read_rank(stream + map->ranks, i * bits, bits) >= labels - 1) return "a label beyond the table";
+    if (read_rank(bytes + map->ranks, i * bits, bits) >= labels - 1) return "a label beyond the table";
   return nullptr;
 }
 
 template <typename Sample>
-const char *decode_label_map(const uint8_t *stream, const FastChannel &channel, TileShape shape, Sample *plane) {
+const char *decode_label_map(const uint8_t *bytes, const FastChannel &channel, TileShape shape, Sample *plane) {
   LabelMap map;
-  if (const char *problem = parse_label_map<Sample>(stream, channel, shape, &map)) return problem;
-  const uint8_t *group_masks = stream + map.group_masks, *pixel_masks = stream + map.pixel_masks;
+  if (const char *problem = parse_label_map<Sample>(bytes, channel, shape, &map)) return problem;
+  const uint8_t *group_masks = bytes + map.group_masks, *pixel_masks = bytes + map.pixel_masks;
   const uint32_t bits = rank_bits(map.labels);
   uint32_t rank_position = 0;  // bits
 
@@ -205,7 +205,7 @@ const char *decode_label_map(const uint8_t *stream, const FastChannel &channel, 
         uint8_t *pixel = (k < 4 ? upper : lower) + 4 * group + k % 4;
         if (k >= 4) *pixel = pixel[-int(L3_TILE)];
         if (!(pixel_mask >> k & 1)) continue;
-        const uint32_t rank = read_rank(stream + map.ranks, rank_position, bits);
+        const uint32_t rank = read_rank(bytes + map.ranks, rank_position, bits);
         rank_position += bits;
         *pixel = uint8_t(rank + (rank >= *pixel));
       }
@@ -213,7 +213,7 @@ const char *decode_label_map(const uint8_t *stream, const FastChannel &channel, 
     return nullptr;
   });
   Sample values[kMaxLabels];
-  std::memcpy(values, stream + map.values, map.labels * sizeof(Sample));
+  std::memcpy(values, bytes + map.values, map.labels * sizeof(Sample));
   for (uint32_t y = 0; y < shape.height; y++)
     for (uint32_t x = 0; x < shape.width; x++) plane[y * L3_TILE + x] = values[places[y * L3_TILE + x]];
   return nullptr;

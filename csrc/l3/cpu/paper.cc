@@ -8,36 +8,36 @@
 
 namespace l3 {
 
-const char *parse_paper_tile(const uint8_t *stream, uint32_t size, uint32_t channels, uint32_t bits, TileShape shape,
+const char *parse_paper_tile(const uint8_t *bytes, uint32_t size, uint32_t channels, uint32_t bits, TileShape shape,
                              PaperTile *tile) {
   const uint32_t row_header = paper_row_header_size(bits), octets = (shape.width + 7) / 8;
   if (size < 2 * channels) return "too short for its heads";
   uint32_t position = 2 * channels;
   for (uint32_t c = 0; c < channels; c++) {
-    const uint32_t count = load<uint16_t>(stream + 2 * c);
-    if (count > size - position) return "a body runs past the stream's end";
+    const uint32_t count = load<uint16_t>(bytes + 2 * c);
+    if (count > size - position) return "a body runs past the tile's end";
     if (count < shape.height * row_header) return "a body too short for its row headers";
     uint32_t body_size = shape.height * row_header;
     tile->channels[c] = {position, position + body_size};
     for (uint32_t y = 0; y < shape.height; y++) {
-      const uint32_t width = stream[position + y * row_header];
+      const uint32_t width = bytes[position + y * row_header];
       if (width > bits) return "a row wider than the samples";
       body_size += octets * width;
     }
     if (body_size != count) return kBodyNotConsumed;
     position += count;
   }
-  return size - position > 3 ? "bodies that do not fill the stream" : nullptr;
+  return size - position > 3 ? "bodies that do not fill the tile" : nullptr;
 }
 
 template <typename Sample>
-const char *decode_paper_tile(const uint8_t *stream, uint32_t size, uint32_t channels, TileShape shape,
+const char *decode_paper_tile(const uint8_t *bytes, uint32_t size, uint32_t channels, TileShape shape,
                               Planes<Sample> *planes) {
   constexpr uint32_t kBits = 8 * sizeof(Sample);
   PaperTile tile;
-  if (const char *problem = parse_paper_tile(stream, size, channels, kBits, shape, &tile)) return problem;
+  if (const char *problem = parse_paper_tile(bytes, size, channels, kBits, shape, &tile)) return problem;
   for (uint32_t c = 0; c < channels; c++) {
-    const uint8_t *header = stream + tile.channels[c].headers, *payload = stream + tile.channels[c].payload;
+    const uint8_t *header = bytes + tile.channels[c].headers, *payload = bytes + tile.channels[c].payload;
     Sample *plane = planes->plane[channel_of_plane(c, channels)];
     for (uint32_t y = 0; y < shape.height; y++, header += paper_row_header_size(kBits)) {
       const uint32_t width = header[0];

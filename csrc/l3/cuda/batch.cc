@@ -27,23 +27,23 @@ l3_status check_device_output(const l3_info &info, const l3_output &output, l3_e
   return L3_OK;
 }
 
-uint32_t offset_of(const l3_stream &stream, uint32_t tile) { return load<uint32_t>(stream.offsets + 4 * size_t(tile)); }
+uint32_t offset_of(const l3_file &file, uint32_t tile) { return load<uint32_t>(file.offsets + 4 * size_t(tile)); }
 
 // Bytes that an image's tiles take in the buffer.
-uint64_t streams_size(const l3_stream &stream, const TileRange &range) {
+uint64_t tile_bytes(const l3_file &file, const TileRange &range) {
   // Prototype files are decoded by the host, so that kernels need not know them: their tiles travel as those of profile
   // `raw`.
-  if (stream.info.prototype) return uint64_t(range.count()) * kPrototypeTileSize;
+  if (file.info.prototype) return uint64_t(range.count()) * kPrototypeTileSize;
   uint64_t size = 0;
   for (uint32_t row = 0; row < range.rows; row++) {
-    const uint32_t first = (range.y + row) * stream.info.tiles_x + range.x;
-    size += offset_of(stream, first + range.columns) - offset_of(stream, first);
+    const uint32_t first = (range.y + row) * file.info.tiles_x + range.x;
+    size += offset_of(file, first + range.columns) - offset_of(file, first);
   }
   return size;
 }
 
 BatchImage describe(const l3_cuda_image &image) {
-  const l3_info &info = image.stream.info;
+  const l3_info &info = image.file.info;
   const l3_output &output = image.output;
   const bool converts = needs_conversion(info.channels, info.bits, output.color, output.sample);
   BatchImage described;
@@ -81,22 +81,23 @@ TileKind kind_of(const BatchImage &image) {
 l3_status BatchPlan::plan(const l3_cuda_image *images, size_t count, size_t *failed, l3_error *error) {
   images_ = images;
   places_.clear();
-  uint64_t tiles = 0, streams = 0;  // so far
-  // The size of everything but the streams, which start aligned: stored tiles can be loaded 16 bytes at a time then.
+  uint64_t tiles = 0, bytes = 0;  // so far
+  // The size of everything but the tiles' bytes, which start aligned: stored tiles can be loaded 16 bytes at a time
+  // then.
   const auto tables_size = [&] {
     return (count * sizeof(BatchImage) + tiles * (sizeof(BatchTile) + sizeof(uint32_t)) + 15) / 16 * 16;
   };
   for (size_t i = 0; i < count; i++) {
     *failed = i;
-    const l3_info &info = images[i].stream.info;
+    const l3_info &info = images[i].file.info;
     if (l3_status status = check_region(info, images[i].region, error)) return status;
     if (l3_status status = check_output(info, images[i].region, images[i].output, error)) return status;
     if (l3_status status = check_device_output(info, images[i].output, error)) return status;
     const TileRange range = tiles_of(images[i].region);
-    places_.push_back({uint32_t(tiles), range.count(), uint32_t(streams)});
+    places_.push_back({uint32_t(tiles), range.count(), uint32_t(bytes)});
     tiles += range.count();
-    streams += streams_size(images[i].stream, range);
-    if (tables_size() + streams + kMaxOverread > UINT32_MAX)
+    bytes += tile_bytes(images[i].file, range);
+    if (tables_size() + bytes + kMaxOverread > UINT32_MAX)
       return fail(error, L3_ERROR_LIMIT, "the batch's compressed tiles exceed the limit of 4 GiB with this image");
   }
   *failed = count;
@@ -105,8 +106,8 @@ l3_status BatchPlan::plan(const l3_cuda_image *images, size_t count, size_t *fai
   layout_.tile_count = uint32_t(tiles);
   layout_.tiles = uint32_t(count * sizeof(BatchImage));
   layout_.order = layout_.tiles + uint32_t(tiles * sizeof(BatchTile));
-  layout_.streams = uint32_t(tables_size());
-  layout_.end = layout_.streams + uint32_t(streams) + kMaxOverread;
+  layout_.tile_bytes = uint32_t(tables_size());
+  layout_.end = layout_.tile_bytes + uint32_t(bytes) + kMaxOverread;
   return L3_OK;
 }
 
@@ -117,22 +118,22 @@ l3_status BatchPlan::gather(size_t i, bool verify, uint8_t *buffer, l3_error *er
 }
 
 l3_status BatchPlan::gather_tiles(size_t i, bool verify, uint8_t *buffer, l3_error *error) {
-  const l3_stream &stream = images_[i].stream;
-  const l3_info &info = stream.info;
+  const l3_file &file = images_[i].file;
+  const l3_info &info = file.info;
   const BatchImage image = describe(images_[i]);
   store(buffer + layout_.images + i * sizeof image, image);
 
   const TileKind kind = kind_of(image);
   const TileRange range = tiles_of(images_[i].region);
-  PrototypeTiles prototype_tiles(stream);
-  uint32_t number = places_[i].first_tile, position = layout_.streams + places_[i].streams;
+  PrototypeTiles prototype_tiles(file);
+  uint32_t number = places_[i].first_tile, position = layout_.tile_bytes + places_[i].bytes;
   for (uint32_t y = range.y; y < range.y + range.rows; y++) {
-    // Streams of neighbours lie side by side. Copying a row of tiles first brings them to the cache, for the checks to
-    // find there.
+    // The bytes of neighbours lie side by side. Copying a row of tiles first brings them to the cache, for the checks
+    // to find there.
     const uint32_t first = y * info.tiles_x + range.x;
     if (!info.prototype) {
-      const uint32_t begin = offset_of(stream, first), end = offset_of(stream, first + range.columns);
-      std::memcpy(buffer + position, stream.payload + begin, end - begin);
+      const uint32_t begin = offset_of(file, first), end = offset_of(file, first + range.columns);
+      std::memcpy(buffer + position, file.payload + begin, end - begin);
     }
     for (uint32_t x = range.x; x < range.x + range.columns; x++, number++) {
       const uint32_t number_in_image = y * info.tiles_x + x;
@@ -141,8 +142,8 @@ l3_status BatchPlan::gather_tiles(size_t i, bool verify, uint8_t *buffer, l3_err
       if (info.prototype) {
         if (l3_status status = prototype_tiles.decode(number_in_image, buffer + position, error)) return status;
       } else {
-        TileStream source;
-        if (l3_status status = find_tile(stream, number_in_image, verify, &source, error)) return status;
+        TileBytes source;
+        if (l3_status status = find_tile(file, number_in_image, verify, &source, error)) return status;
         if (const char *problem = check_tile(info, shape_of(tile_rect(info, number_in_image)), source, &has_label_map))
           return fail_tile(info, number_in_image, L3_ERROR_CORRUPT, problem, error);
         size = source.size;

@@ -2,7 +2,7 @@
 // without.
 //
 // A batch is one buffer, gathered in pinned memory and copied to the device at once:
-//   BatchImage[images], BatchTile[tiles], uint32_t order[tiles], the tiles' streams (from a multiple of 16 on),
+//   BatchImage[images], BatchTile[tiles], uint32_t order[tiles], the tiles' bytes (from a multiple of 16 on),
 //   kMaxOverread bytes of slack.
 // Tiles stand image by image, row by row. `order` lists their numbers by kind, so that each kernel finds its tiles side
 // by side.
@@ -39,8 +39,8 @@ struct BatchImage {
 static_assert(sizeof(BatchImage) == 64);
 
 struct BatchTile {
-  uint32_t stream;  // position in the buffer, a multiple of 4
-  uint32_t size;    // bytes
+  uint32_t bytes;  // position in the buffer, a multiple of 4
+  uint32_t size;   // bytes
   uint32_t image;
   uint16_t x, y;  // in tiles
 };
@@ -48,7 +48,7 @@ static_assert(sizeof(BatchTile) == 16);
 
 // Positions in the buffer, bytes.
 struct BatchLayout {
-  uint32_t images, tiles, order, streams, end;  // end includes the slack
+  uint32_t images, tiles, order, tile_bytes, end;  // end includes the slack
   uint32_t tile_count;
   uint32_t kind_begin[kTileKinds + 1];  // in `order`: where each kind's tiles start; set by finish()
 };
@@ -60,8 +60,8 @@ class BatchPlan {
   // image, an output is unusable, or the buffer would exceed 4 GiB; *failed is the image then, else `count`.
   l3_status plan(const l3_cuda_image *images, size_t count, size_t *failed, l3_error *error);
 
-  // Copies the tile streams of image `i` to `buffer` (of layout().end bytes, aligned to a BatchImage), and writes its
-  // descriptors. Refuses every stream that l3_decode would, with the same error, so that kernels need not, and leaves
+  // Copies the tiles' bytes of image `i` to `buffer` (of layout().end bytes, aligned to a BatchImage), and writes its
+  // descriptors. Refuses every tile that l3_decode would, with the same error, so that kernels need not, and leaves
   // the whole image out then. Calls for different images may run concurrently.
   l3_status gather(size_t i, bool verify, uint8_t *buffer, l3_error *error);
 
@@ -75,7 +75,7 @@ class BatchPlan {
 
   struct ImagePlace {
     uint32_t first_tile, tiles;  // in the batch
-    uint32_t streams;            // position, from layout_.streams
+    uint32_t bytes;              // position, from layout_.tile_bytes
   };
   const l3_cuda_image *images_ = nullptr;
   std::vector<ImagePlace> places_;

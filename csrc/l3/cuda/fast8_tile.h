@@ -57,10 +57,10 @@ class Fast8Tile {
                         const CodeTable8 &table, Shared &shared) {
     const l3_rect rect = place(image, tile);
     const TileShape shape{rect.width, rect.height};
-    const uint8_t *stream = buffer + tile.stream;
+    const uint8_t *bytes = buffer + tile.bytes;
     Channel state[channels];
     uint32_t transform = 0;
-    parse(stream, shape, shared, state, &transform);
+    parse(bytes, shape, shared, state, &transform);
     Lanes::sync();
 
     const Number lane = Lanes::index();
@@ -81,7 +81,7 @@ class Fast8Tile {
         Number even[channels][2], odd[channels][2];
         L3_UNROLL
         for (uint32_t c = 0; c < channels; c++)
-          decode_pair(stream, shared.records[c], y / 2 + pair, table, edge, scans || y + pair == 0, from_left, state[c],
+          decode_pair(bytes, shared.records[c], y / 2 + pair, table, edge, scans || y + pair == 0, from_left, state[c],
                       even[c], odd[c]);
         L3_UNROLL
         for (uint32_t i = 0; i < 2; i++) {
@@ -131,13 +131,13 @@ class Fast8Tile {
   };
 
   // Reads heads, palettes and index words: sets up the channels and their records.
-  L3_DEVICE void parse(const uint8_t *stream, TileShape shape, Shared &shared, Channel (&state)[channels],
+  L3_DEVICE void parse(const uint8_t *bytes, TileShape shape, Shared &shared, Channel (&state)[channels],
                        uint32_t *transform) {
-    *transform = stream[0];
+    *transform = bytes[0];
     uint32_t body = 1 + channels * channel_head_size(8);
     L3_UNROLL
     for (uint32_t c = 0; c < channels; c++) {
-      const uint8_t *head = stream + 1 + c * channel_head_size(8);
+      const uint8_t *head = bytes + 1 + c * channel_head_size(8);
       const uint32_t mode = head[0], predictor = mode & 7, index_bits = mode >> 3 & 7,
                      count = head[2] | uint32_t(head[3]) << 8;
       Channel &channel = state[c];
@@ -146,27 +146,27 @@ class Fast8Tile {
       channel.from_left = mask_if(predictor == kLeft);
       channel.scans_next = mask_if(sums_along_row(predictor));
       channel.scans = ~0u;  // row 0 is a running sum in any case
-      expand_records(stream, body, index_bits, (mode >> 6 & 1) != 0, shape, shared.records[c]);
+      expand_records(bytes, body, index_bits, (mode >> 6 & 1) != 0, shape, shared.records[c]);
       body += count;
     }
   }
   static L3_DEVICE Number mask_if(bool condition) { return condition ? ~0u : 0u; }
 
   // Expands a channel's index words: four units a lane.
-  L3_DEVICE void expand_records(const uint8_t *stream, uint32_t body, uint32_t index_bits, bool has_bitmap,
+  L3_DEVICE void expand_records(const uint8_t *bytes, uint32_t body, uint32_t index_bits, bool has_bitmap,
                                 TileShape shape, uint8_t *records) {
     const Number lane = Lanes::index();
     const uint32_t units = shape.units(), palette_bytes = palette_size(index_bits, 8),
                    bitmap_bytes = has_bitmap ? (units + 7) / 8 : 0;
     // Palette entries, one a byte: 0 to 3 and 4 to 7.
-    const Number packed = load_unaligned(stream, body), first = packed & 0x0F0F0F0F, second = packed >> 4 & 0x0F0F0F0F;
+    const Number packed = load_unaligned(bytes, body), first = packed & 0x0F0F0F0F, second = packed >> 4 & 0x0F0F0F0F;
     const Number palette_low = Lanes::permute_bytes(first, second, 0x5140),
                  palette_high = Lanes::permute_bytes(first, second, 0x7362);
     body += palette_bytes;
     Bitmap present{~0u, ~0u};
     if (Lanes::any(has_bitmap)) {
-      present.low = Lanes::select(has_bitmap, load_unaligned(stream, body), ~0u);
-      present.high = Lanes::select(has_bitmap, load_unaligned(stream, body + 4), ~0u);
+      present.low = Lanes::select(has_bitmap, load_unaligned(bytes, body), ~0u);
+      present.high = Lanes::select(has_bitmap, load_unaligned(bytes, body + 4), ~0u);
     }
     present.low = present.low & ones(units);
     present.high = present.high & ones(units > 32 ? units - 32 : 0);
@@ -182,7 +182,7 @@ class Fast8Tile {
       const Number here = bits >> j & 1;
       const Number groups =
           shape.groups() - ((first_unit + j) & two_units) * kUnitGroups;  // in the unit, at most eight count
-      codes[j] = codes_of_word(load_unaligned(stream, word), index_bits, palette_low, palette_high) & ones(groups * 4) &
+      codes[j] = codes_of_word(load_unaligned(bytes, word), index_bits, palette_low, palette_high) & ones(groups * 4) &
                  (0u - here);
       widths[j] = (codes[j] & 0x11111111) + (codes[j] >> 1 & 0x77777777);  // (code + 1) / 2 in each nibble
       before[j] = sum;
@@ -218,7 +218,7 @@ class Fast8Tile {
   }
 
   // Decodes a row pair of a channel into pairs of samples.
-  L3_DEVICE void decode_pair(const uint8_t *stream, const uint8_t *records, uint32_t pair, const CodeTable8 &table,
+  L3_DEVICE void decode_pair(const uint8_t *bytes, const uint8_t *records, uint32_t pair, const CodeTable8 &table,
                              bool edge, bool scans, bool from_left, Channel &channel, Number (&even)[2],
                              Number (&odd)[2]) {
     const Number lane = Lanes::index(), nibble = (lane & 7) << 2;
@@ -229,7 +229,7 @@ class Fast8Tile {
     const Number widths_before = record[1] & ((Number(1) << nibble) - 1), width = code[2];
     const Number position =
         Lanes::add_bytes(widths_before >> 4 & 0x0F0F0F0F, Lanes::add_bytes(widths_before & 0x0F0F0F0F, record[2]));
-    Lanes::template load_words<3>(stream, position & ~3u, octet);
+    Lanes::template load_words<3>(bytes, position & ~3u, octet);
     const Number low = Lanes::funnel_shift(octet[0], octet[1], position << 3);
     const Number high = Lanes::funnel_shift(octet[1], octet[2], position << 3);
     // The lower row's fields start 4 * width bits later.
@@ -295,7 +295,7 @@ class Fast8Tile {
     odd = blend(channel.smooths & kPairMask, smooth_odd, odd);
   }
 
-  // Of pairs of samples in the stream's order G, R, B.
+  // Of pairs of samples in coding order G, R, B.
   static L3_DEVICE void undo_transform(uint32_t transform, Number (&samples)[channels]) {
     const Number subtracted = mask_if(transform != kTransformNone), mean = mask_if(transform == kSubtractGreenAndMean);
     const Number green = samples[0], red = (samples[1] + ((green + kMiddle) & subtracted)) & kPairMask;

@@ -25,27 +25,26 @@ L3_DEVICE bool parse(const TilePart &tile, FastTile *fast) {
   const BatchImage &image = tile.image;
   switch (image.profile) {
     case L3_PROFILE_RAW: return tile.size >= tile.shape.pixels() * image.channels * (image.bits / 8);
-    case L3_PROFILE_FAST: return !parse_fast_tile(tile.stream, tile.size, image.channels, image.bits, tile.shape, fast);
+    case L3_PROFILE_FAST: return !parse_fast_tile(tile.bytes, tile.size, image.channels, image.bits, tile.shape, fast);
     default: return true;  // bodies of `paper` stand where their byte counts say
   }
 }
 
 // ---- Phase 2: planes
 
-// Decodes channel `c` in the stream's order, if there is one; all lanes of a team call this together.
+// Decodes channel `c` in coding order, if there is one; all lanes of a team call this together.
 template <typename Lanes, typename Sample>
 L3_DEVICE void decode_channel(const TilePart &tile, const FastTile &fast, uint32_t c, Sample *planes) {
   const uint32_t channels = tile.image.channels;
   if (c >= channels || tile.image.profile == L3_PROFILE_RAW) return;
   if (tile.image.profile == L3_PROFILE_PAPER) {
-    const PaperChannel channel =
-        lockstep::locate_paper_channel<Sample>(tile.stream, tile.size, channels, c, tile.shape);
-    lockstep::decode_paper_channel<Lanes>(tile.stream, channel, tile.shape,
+    const PaperChannel channel = lockstep::locate_paper_channel<Sample>(tile.bytes, tile.size, channels, c, tile.shape);
+    lockstep::decode_paper_channel<Lanes>(tile.bytes, channel, tile.shape,
                                           planes + channel_of_plane(c, channels) * kPlaneSize);
   } else if (fast.channels[c].predictor == kLabelMap) {
-    lockstep::decode_label_map<Lanes>(tile.stream, fast.channels[c], tile.shape, planes + c * kPlaneSize);
+    lockstep::decode_label_map<Lanes>(tile.bytes, fast.channels[c], tile.shape, planes + c * kPlaneSize);
   } else {
-    lockstep::decode_channel<Lanes>(tile.stream, fast.channels[c], tile.shape, planes + c * kPlaneSize);
+    lockstep::decode_channel<Lanes>(tile.bytes, fast.channels[c], tile.shape, planes + c * kPlaneSize);
   }
 }
 
@@ -75,7 +74,7 @@ struct PlanePixels {
   }
 };
 
-// The same from the stream of a `raw` tile, which is aligned to samples.
+// The same from the bytes of a `raw` tile, which are aligned to samples.
 template <typename Sample>
 struct StoredPixels {
   const Sample *samples;
@@ -162,7 +161,7 @@ L3_DEVICE void write_part(const TilePart &tile, const FastTile &fast, const Samp
   const Transform transform = tile.image.profile == L3_PROFILE_FAST ? fast.transform : Transform{kTransformNone, 1};
   if (tile.image.profile == L3_PROFILE_RAW)
     write_pixels<Sample>(
-        tile, StoredPixels<Sample>{reinterpret_cast<const Sample *>(tile.stream), channels, tile.shape.width}, thread);
+        tile, StoredPixels<Sample>{reinterpret_cast<const Sample *>(tile.bytes), channels, tile.shape.width}, thread);
   else
     write_pixels<Sample>(tile, PlanePixels<Sample>{planes, channels, transform}, thread);
 }

@@ -1,4 +1,4 @@
-// The kernel for tiles of profile `raw` that are wanted as they are stored: rows of bytes, copied from the stream to
+// The kernel for tiles of profile `raw` that are wanted as they are stored: rows of bytes, copied to
 // the output.
 #pragma once
 
@@ -13,7 +13,7 @@ L3_DEVICE void copy_stored_rows(const TilePart &tile, uint32_t team, uint32_t te
   const uint32_t pixel_size = tile.image.output_pixel_size, stored_row = tile.shape.width * pixel_size;
   for (uint32_t y = team; y < tile.height; y += teams) {
     const uint32_t begin = (tile.top + y) * stored_row + tile.left * pixel_size;
-    copy_row<Lanes>(tile.stream, begin, tile.out + y * tile.image.row_stride, tile.width * pixel_size);
+    copy_row<Lanes>(tile.bytes, begin, tile.out + y * tile.image.row_stride, tile.width * pixel_size);
   }
 }
 

@@ -17,17 +17,17 @@ L3_DEVICE const BatchImage &image_of(const uint8_t *buffer, const BatchLayout &l
   return reinterpret_cast<const BatchImage *>(buffer + layout.images)[tile.image];
 }
 
-// A tile's stream, and what is wanted of the tile.
+// A tile's bytes, and what is wanted of the tile.
 struct TilePart {
   const BatchImage &image;
-  const uint8_t *stream;
-  uint32_t size;  // bytes of the stream
+  const uint8_t *bytes;
+  uint32_t size;  // in bytes
   TileShape shape;
   uint32_t left, top, width, height;  // the part that lies in the region; relative to the tile
   uint8_t *out;                       // that part's top left pixel
 
   L3_DEVICE TilePart(const uint8_t *buffer, const BatchImage &batch_image, const BatchTile &tile)
-      : image(batch_image), stream(buffer + tile.stream), size(tile.size) {
+      : image(batch_image), bytes(buffer + tile.bytes), size(tile.size) {
     const uint32_t x = tile.x * L3_TILE, y = tile.y * L3_TILE;
     shape = {least(L3_TILE, image.width - x), least(L3_TILE, image.height - y)};
     left = image.left > x ? image.left - x : 0;

@@ -7,7 +7,7 @@
 namespace l3 {
 namespace {
 
-const char *check_fast_tile(const l3_info &info, TileShape shape, const TileStream &tile, bool *has_label_map) {
+const char *check_fast_tile(const l3_info &info, TileShape shape, const TileBytes &tile, bool *has_label_map) {
   FastTile fast;
   if (const char *problem = parse_fast_tile(tile.data, tile.size, info.channels, info.bits, shape, &fast))
     return problem;
@@ -27,7 +27,7 @@ const char *check_fast_tile(const l3_info &info, TileShape shape, const TileStre
 
 }  // namespace
 
-const char *check_tile(const l3_info &info, TileShape shape, const TileStream &tile, bool *has_label_map) {
+const char *check_tile(const l3_info &info, TileShape shape, const TileBytes &tile, bool *has_label_map) {
   *has_label_map = false;
   if (info.profile == L3_PROFILE_RAW) return check_raw_tile(info, shape, tile.size);
   if (info.profile == L3_PROFILE_FAST) return check_fast_tile(info, shape, tile, has_label_map);

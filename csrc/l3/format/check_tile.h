@@ -6,8 +6,8 @@
 
 namespace l3 {
 
-// What is wrong with the stream of a tile of shape `shape`, or null: exactly what its decoder would say.
+// What is wrong with the bytes of a tile of shape `shape`, or null: exactly what its decoder would say.
 // `has_label_map` tells whether a channel of the tile is one. Not for files of the prototype.
-const char *check_tile(const l3_info &info, TileShape shape, const TileStream &tile, bool *has_label_map);
+const char *check_tile(const l3_info &info, TileShape shape, const TileBytes &tile, bool *has_label_map);
 
 }  // namespace l3

@@ -98,21 +98,20 @@ l3_status check_header(const uint8_t *header, size_t size, l3_info *info, l3_err
   return L3_OK;
 }
 
-l3_status check_offsets(const l3_stream &stream, l3_error *error) {
-  const uint32_t tiles = tile_count(stream.info);
-  if (uint32_t first = load<uint32_t>(stream.offsets))
+l3_status check_offsets(const l3_file &file, l3_error *error) {
+  const uint32_t tiles = tile_count(file.info);
+  if (uint32_t first = load<uint32_t>(file.offsets))
     return fail(error, L3_ERROR_CORRUPT, "the first tile's offset is %u, not 0", first);
   uint32_t previous = 0;
   for (uint32_t tile = 1; tile <= tiles; tile++) {
-    uint32_t offset = load<uint32_t>(stream.offsets + 4 * size_t(tile));
+    uint32_t offset = load<uint32_t>(file.offsets + 4 * size_t(tile));
     if (offset <= previous || offset % 4)
       return fail(error, L3_ERROR_CORRUPT, "offset %u of tile %u does not follow %u in steps of 4", offset, tile,
                   previous);
     previous = offset;
   }
-  if (previous != stream.info.payload_size)
-    return fail(error, L3_ERROR_CORRUPT, "the offsets end at %u, the payload at %u", previous,
-                stream.info.payload_size);
+  if (previous != file.info.payload_size)
+    return fail(error, L3_ERROR_CORRUPT, "the offsets end at %u, the payload at %u", previous, file.info.payload_size);
   return L3_OK;
 }
 
@@ -185,34 +184,34 @@ extern "C" l3_status l3_peek(const void *data, size_t size, l3_info *info, l3_er
   return check_header(bytes, size, info, error);
 }
 
-extern "C" l3_status l3_open(const void *data, size_t size, l3_stream *stream, l3_error *error) {
-  if (!stream) return fail(error, L3_ERROR_ARGUMENT, "no place for the result");
+extern "C" l3_status l3_open(const void *data, size_t size, l3_file *file, l3_error *error) {
+  if (!file) return fail(error, L3_ERROR_ARGUMENT, "no place for the result");
   l3_info info;
   if (l3_status status = l3_peek(data, size, &info, error)) return status;
   if (size < info.file_size)
     return fail(error, L3_ERROR_TRUNCATED, "truncated: %zu of %llu bytes", size,
                 static_cast<unsigned long long>(info.file_size));
   const uint8_t *bytes = static_cast<const uint8_t *>(data);
-  *stream = {info, bytes, size, nullptr, nullptr, nullptr, nullptr};
-  if (info.prototype) return open_prototype(stream, error);
+  *file = {info, bytes, size, nullptr, nullptr, nullptr, nullptr};
+  if (info.prototype) return open_prototype(file, error);
 
   const Layout layout = layout_of(info, load<uint16_t>(bytes + kHeaderSize));
   if (crc32c(bytes + layout.offsets, layout.metadata - layout.offsets) != load<uint32_t>(bytes + kTableChecksum))
     return fail(error, L3_ERROR_CHECKSUM, "the tables' checksum does not match");
-  stream->offsets = bytes + layout.offsets;
-  stream->checksums = info.has_checksums ? bytes + layout.checksums : nullptr;
-  stream->metadata = bytes + layout.metadata;
-  stream->payload = bytes + layout.payload;
-  return check_offsets(*stream, error);
+  file->offsets = bytes + layout.offsets;
+  file->checksums = info.has_checksums ? bytes + layout.checksums : nullptr;
+  file->metadata = bytes + layout.metadata;
+  file->payload = bytes + layout.payload;
+  return check_offsets(*file, error);
 }
 
-extern "C" l3_status l3_next_metadata(const l3_stream *stream, size_t *cursor, l3_metadata *entry, l3_error *error) {
+extern "C" l3_status l3_next_metadata(const l3_file *file, size_t *cursor, l3_metadata *entry, l3_error *error) {
   *entry = {};
-  const uint32_t size = stream->info.metadata_size;
-  if (*cursor == 0 && !stream->info.prototype) {
-    if (crc32c(stream->metadata, size) != load<uint32_t>(stream->data + kMetadataChecksum))
+  const uint32_t size = file->info.metadata_size;
+  if (*cursor == 0 && !file->info.prototype) {
+    if (crc32c(file->metadata, size) != load<uint32_t>(file->data + kMetadataChecksum))
       return fail(error, L3_ERROR_CHECKSUM, "the metadata's checksum does not match");
-    if (l3_status status = check_metadata_area(stream->metadata, size, error)) return status;
+    if (l3_status status = check_metadata_area(file->metadata, size, error)) return status;
   }
-  return read_metadata_entry(stream->metadata, size, cursor, entry, error);
+  return read_metadata_entry(file->metadata, size, cursor, entry, error);
 }

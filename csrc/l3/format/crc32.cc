@@ -59,7 +59,7 @@ constexpr uint32_t power_of_x(size_t exponent) {
 
 // ---- CRC-32C by its instruction -------------------------------------------------------------------------------------
 
-// Bytes in each of the three streams that are summed side by side, since the instruction has a latency of three cycles.
+// Bytes in each of the three parts that are summed side by side, since the instruction has a latency of three cycles.
 // Short enough that a typical tile has several blocks.
 constexpr size_t kLane = 256;
 

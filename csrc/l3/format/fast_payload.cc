@@ -53,10 +53,10 @@ struct Widths {
 
 }  // namespace
 
-uint32_t fast_payload_size_portable(const uint8_t *stream, const FastChannel &channel, uint32_t bits, TileShape shape) {
-  const Widths widths(stream + channel.palette, channel.index_bits, bits);
+uint32_t fast_payload_size_portable(const uint8_t *bytes, const FastChannel &channel, uint32_t bits, TileShape shape) {
+  const Widths widths(bytes + channel.palette, channel.index_bits, bits);
   const uint32_t index_mask = (1u << channel.index_bits) - 1, units_per_pair = shape.units_per_row_pair();
-  const uint8_t *words = stream + channel.indices;
+  const uint8_t *words = bytes + channel.indices;
   uint32_t size = 0;
   for (uint64_t units = channel.units; units; units &= units - 1, words += channel.index_bits) {
     const uint32_t first_group = uint32_t(std::countr_zero(units)) % units_per_pair * kUnitGroups;
@@ -68,14 +68,14 @@ uint32_t fast_payload_size_portable(const uint8_t *stream, const FastChannel &ch
   return size;
 }
 
-uint32_t fast_payload_size(const uint8_t *stream, const FastChannel &channel, uint32_t bits, TileShape shape) {
+uint32_t fast_payload_size(const uint8_t *bytes, const FastChannel &channel, uint32_t bits, TileShape shape) {
 #if defined(__x86_64__)
   static const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
   if (has_avx2 && shape.groups() % kUnitGroups == 0 && channel.index_bits <= 4)
-    return sum_of_whole_units(stream + channel.indices, popcount(channel.units), channel.index_bits,
-                              Widths(stream + channel.palette, channel.index_bits, bits));
+    return sum_of_whole_units(bytes + channel.indices, popcount(channel.units), channel.index_bits,
+                              Widths(bytes + channel.palette, channel.index_bits, bits));
 #endif
-  return fast_payload_size_portable(stream, channel, bits, shape);
+  return fast_payload_size_portable(bytes, channel, bits, shape);
 }
 
 }  // namespace l3

@@ -1,4 +1,4 @@
-// The structure of a `fast` tile stream: what stands where (docs/format.md, "Profile 2"). Shared by every decoder.
+// The structure of a `fast` tile: what stands where (docs/format.md, "Profile 2"). Shared by every decoder.
 #pragma once
 
 #include "format/bytes.h"
@@ -52,11 +52,11 @@ constexpr uint32_t palette_size(uint32_t index_bits, uint32_t bits) {
 
 constexpr uint32_t channel_head_size(uint32_t bits) { return 3 + bits / 8; }
 
-// How far past its stream's end a forged tile can make a decoder read, the width of vector loads included: a full body
+// How far past its end a forged tile can make a decoder read, the width of vector loads included: a full body
 // of octets and index words, none of which its byte count covers.
 constexpr uint32_t kMaxOverread = L3_TILE * L3_TILE * 2 + kMaxUnits * 5 + 1024;
 
-// One channel's body; positions are from the start of the tile's stream.
+// One channel's body; positions are from the start of the tile's bytes.
 struct FastChannel {
   uint32_t predictor;
   uint32_t index_bits;
@@ -70,7 +70,7 @@ struct FastChannel {
 
 struct FastTile {
   Transform transform;
-  FastChannel channels[L3_MAX_CHANNELS];  // in the stream's order
+  FastChannel channels[L3_MAX_CHANNELS];  // in coding order
 };
 
 constexpr uint64_t low_bits(uint32_t count) { return count >= 64 ? ~uint64_t(0) : (uint64_t(1) << count) - 1; }
@@ -82,28 +82,28 @@ L3_HOST_DEVICE const char *read_unit_bitmap(const uint8_t *bytes, uint32_t units
   return *bitmap & ~low_bits(units) ? "the unit bitmap has bits past the last unit" : nullptr;
 }
 
-// Reads and validates the stream's heads and the parts of each body that its head describes, but not what the octets
+// Reads and validates the tile's heads and the parts of each body that its head describes, but not what the octets
 // say. Returns null, or what is wrong.
-L3_HOST_DEVICE const char *parse_fast_tile(const uint8_t *stream, uint32_t size, uint32_t channels, uint32_t bits,
+L3_HOST_DEVICE const char *parse_fast_tile(const uint8_t *bytes, uint32_t size, uint32_t channels, uint32_t bits,
                                            TileShape shape, FastTile *tile) {
   const uint32_t head_size = channel_head_size(bits);
   uint32_t position = 1 + channels * head_size;
   if (size < position) return "too short for its heads";
-  const uint32_t color = stream[0] & 15, scale = stream[0] >> 4;
+  const uint32_t color = bytes[0] & 15, scale = bytes[0] >> 4;
   if (color >= kTransforms) return "unknown colour transform";
   if (color != kTransformNone && channels < 3) return "a colour transform without colour";
   if (scale != 0 && bits == 8) return "a scale with 8-bit samples";
   tile->transform = {color, scale_factor(scale)};
   for (uint32_t c = 0; c < channels; c++) {
     FastChannel &channel = tile->channels[c];
-    const uint8_t *head = stream + 1 + c * head_size;
+    const uint8_t *head = bytes + 1 + c * head_size;
     channel.predictor = head[0] & 7;
     channel.index_bits = head[0] >> 3 & 7;
     const bool has_bitmap = head[0] >> 6 & 1;
     channel.first = bits == 8 ? head[1] : load<uint16_t>(head + 1);
     channel.palette = position;
     const uint32_t count = load<uint16_t>(head + head_size - 2);
-    if (count > size - position) return "a body runs past the stream's end";
+    if (count > size - position) return "a body runs past the tile's end";
     channel.end = position += count;
     if (head[0] >> 7) return "an unknown mode bit";
     if (channel.predictor == kLabelMap) {
@@ -116,13 +116,13 @@ L3_HOST_DEVICE const char *parse_fast_tile(const uint8_t *stream, uint32_t size,
     uint32_t fixed = palette_size(channel.index_bits, bits);
     const uint32_t bitmap_size = has_bitmap ? (shape.units() + 7) / 8 : 0;
     if (fixed + bitmap_size > count) return "a body too short for its palette and bitmap";
-    if (bits == 8 && channel.index_bits == 0 && stream[channel.palette] > 15) return "an unknown code in the palette";
+    if (bits == 8 && channel.index_bits == 0 && bytes[channel.palette] > 15) return "an unknown code in the palette";
     if (bits == 16)
       for (uint32_t i = 0; i < fixed; i++)
-        if (stream[channel.palette + i] >= code_count(16)) return "an unknown code in the palette";
+        if (bytes[channel.palette + i] >= code_count(16)) return "an unknown code in the palette";
     channel.units = low_bits(shape.units());
     if (has_bitmap)
-      if (const char *problem = read_unit_bitmap(stream + channel.palette + fixed, shape.units(), &channel.units))
+      if (const char *problem = read_unit_bitmap(bytes + channel.palette + fixed, shape.units(), &channel.units))
         return problem;
     fixed += bitmap_size;
     channel.indices = channel.palette + fixed;
@@ -130,7 +130,7 @@ L3_HOST_DEVICE const char *parse_fast_tile(const uint8_t *stream, uint32_t size,
     if (fixed > count) return "a body too short for its index words";
     channel.payload = channel.palette + fixed;
   }
-  if (size - position > 3) return "bodies that do not fill the stream";
+  if (size - position > 3) return "bodies that do not fill the tile";
   return nullptr;
 }
 

@@ -28,7 +28,7 @@ constexpr uint32_t max_labels_below(uint32_t size, uint32_t groups, uint32_t sam
   }
 }
 
-// The parts of a channel's body; positions are from the start of the tile's stream.
+// The parts of a channel's body; positions are from the start of the tile's bytes.
 struct LabelMap {
   uint32_t labels;       // how many
   uint32_t first;        // place of the channel's first sample in the table of values
@@ -41,12 +41,12 @@ struct LabelMap {
 
 // Reads and validates a channel's body: what it accepts decodes. Every read is checked. Returns null, or what is wrong.
 template <typename Sample>
-const char *parse_label_map(const uint8_t *stream, const FastChannel &channel, TileShape shape, LabelMap *map);
+const char *parse_label_map(const uint8_t *bytes, const FastChannel &channel, TileShape shape, LabelMap *map);
 
 // Parses a channel's body and decodes it into `plane` (rows L3_TILE apart). Every read is checked. Returns null, or
 // what is wrong.
 template <typename Sample>
-const char *decode_label_map(const uint8_t *stream, const FastChannel &channel, TileShape shape, Sample *plane);
+const char *decode_label_map(const uint8_t *bytes, const FastChannel &channel, TileShape shape, Sample *plane);
 
 // Writes the body of a channel, whose rows are `stride` samples apart, to `out`. Returns its size, or 0 if it would
 // exceed `capacity` bytes or the channel has more than `max_labels` values.

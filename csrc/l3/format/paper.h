@@ -28,7 +28,7 @@ void predict_paper_row(const Sample *plane, uint32_t y, uint32_t width, Sample *
   }
 }
 
-// Where a channel's parts stand; positions are from the start of the tile's stream.
+// Where a channel's parts stand; positions are from the start of the tile's bytes.
 struct PaperChannel {
   uint32_t headers;  // of the rows
   uint32_t payload;  // of the first row
@@ -40,17 +40,17 @@ struct PaperTile {
 
 constexpr uint32_t paper_row_header_size(uint32_t bits) { return 1 + bits / 8; }
 
-// Reads and validates a tile's stream: what it accepts decodes. Returns null, or what is wrong.
-const char *parse_paper_tile(const uint8_t *stream, uint32_t size, uint32_t channels, uint32_t bits, TileShape shape,
+// Reads and validates a tile's bytes: what it accepts decodes. Returns null, or what is wrong.
+const char *parse_paper_tile(const uint8_t *bytes, uint32_t size, uint32_t channels, uint32_t bits, TileShape shape,
                              PaperTile *tile);
 
-// Parses and decodes a tile's stream into planes. Reads up to eight bytes past the stream's end. Returns null, or what
+// Parses and decodes a tile's bytes into planes. Reads up to eight bytes past their end. Returns null, or what
 // is wrong.
 template <typename Sample>
-const char *decode_paper_tile(const uint8_t *stream, uint32_t size, uint32_t channels, TileShape shape,
+const char *decode_paper_tile(const uint8_t *bytes, uint32_t size, uint32_t channels, TileShape shape,
                               Planes<Sample> *planes);
 
-// Writes the stream of a tile of interleaved pixels to `out`, and up to 16 bytes past it; returns its size.
+// Writes the bytes of a tile of interleaved pixels to `out`, and up to 16 bytes past it; returns its size.
 template <typename Sample>
 uint32_t encode_paper_tile(const uint8_t *pixels, size_t row_stride, uint32_t channels, TileShape shape, uint8_t *out);
 

@@ -16,7 +16,7 @@ constexpr uint32_t kPrototypeHeader = 13, kPrototypeChannels = 3;
 
 uint64_t patch_count(const l3_info &info) { return uint64_t(tile_count(info)) * kPrototypeChannels; }
 
-uint32_t patch_size(const l3_stream &stream, uint64_t patch) { return load<uint16_t>(stream.offsets + 2 * patch); }
+uint32_t patch_size(const l3_file &file, uint64_t patch) { return load<uint16_t>(file.offsets + 2 * patch); }
 
 // Bits `count` (at most 16) from bit `position` of a row.
 uint32_t read_bits(const uint8_t *row, uint32_t position, uint32_t count) {
@@ -69,30 +69,30 @@ l3_status peek_prototype(const uint8_t *data, size_t size, l3_info *info, l3_err
   return L3_OK;
 }
 
-l3_status open_prototype(l3_stream *stream, l3_error *error) {
-  const uint64_t patches = patch_count(stream->info);
-  stream->offsets = stream->data + kPrototypeHeader;
-  stream->payload = stream->offsets + 2 * patches;
+l3_status open_prototype(l3_file *file, l3_error *error) {
+  const uint64_t patches = patch_count(file->info);
+  file->offsets = file->data + kPrototypeHeader;
+  file->payload = file->offsets + 2 * patches;
   uint64_t payload_size = 0;
-  for (uint64_t patch = 0; patch < patches; patch++) payload_size += patch_size(*stream, patch);
-  stream->info.file_size += payload_size;
-  stream->info.payload_size = uint32_t(payload_size);  // fits unless patches are longer than any that decodes
-  if (stream->size < stream->info.file_size)
-    return fail(error, L3_ERROR_TRUNCATED, "truncated: %zu of %llu bytes", stream->size,
-                static_cast<unsigned long long>(stream->info.file_size));
+  for (uint64_t patch = 0; patch < patches; patch++) payload_size += patch_size(*file, patch);
+  file->info.file_size += payload_size;
+  file->info.payload_size = uint32_t(payload_size);  // fits unless patches are longer than any that decodes
+  if (file->size < file->info.file_size)
+    return fail(error, L3_ERROR_TRUNCATED, "truncated: %zu of %llu bytes", file->size,
+                static_cast<unsigned long long>(file->info.file_size));
   return L3_OK;
 }
 
 l3_status PrototypeTiles::decode(uint32_t tile, uint8_t *pixels, l3_error *error) {
-  const uint32_t tiles = tile_count(stream_.info);
+  const uint32_t tiles = tile_count(file_.info);
   uint8_t plane[kPlaneSize];
   for (uint32_t c = 0; c < kPrototypeChannels; c++) {
     Cursor &cursor = cursors_[c];
     if (c && cursor.patch < cursors_[c - 1].patch)
       cursor = cursors_[c - 1];  // to begin with: channels follow each other
     for (const uint64_t patch = uint64_t(c) * tiles + tile; cursor.patch < patch; cursor.patch++)
-      cursor.position += patch_size(stream_, cursor.patch);
-    if (const char *problem = decode_patch(stream_.payload + cursor.position, patch_size(stream_, cursor.patch), plane))
+      cursor.position += patch_size(file_, cursor.patch);
+    if (const char *problem = decode_patch(file_.payload + cursor.position, patch_size(file_, cursor.patch), plane))
       return fail(error, L3_ERROR_CORRUPT, "patch %u of channel %u: %s", tile, c, problem);
     for (uint32_t i = 0; i < kPlaneSize; i++) pixels[kPrototypeChannels * i + c] = plane[i];
   }

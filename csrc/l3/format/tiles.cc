@@ -33,14 +33,13 @@ l3_status fail_tile(const l3_info &info, uint32_t tile, l3_status status, const 
               problem);
 }
 
-l3_status find_tile(const l3_stream &stream, uint32_t tile, bool verify, TileStream *found, l3_error *error) {
-  const uint32_t start = load<uint32_t>(stream.offsets + 4 * size_t(tile));
-  *found = {stream.payload + start, load<uint32_t>(stream.offsets + 4 * size_t(tile) + 4) - start};
-  if (verify && stream.checksums &&
-      crc32c(found->data, found->size) != load<uint32_t>(stream.checksums + 4 * size_t(tile)))
-    return fail_tile(stream.info, tile, L3_ERROR_CHECKSUM, "the checksum does not match", error);
-  if (found->size > kMaxTileStream)
-    return fail_tile(stream.info, tile, L3_ERROR_CORRUPT, "longer than any tile can be", error);
+l3_status find_tile(const l3_file &file, uint32_t tile, bool verify, TileBytes *found, l3_error *error) {
+  const uint32_t start = load<uint32_t>(file.offsets + 4 * size_t(tile));
+  *found = {file.payload + start, load<uint32_t>(file.offsets + 4 * size_t(tile) + 4) - start};
+  if (verify && file.checksums && crc32c(found->data, found->size) != load<uint32_t>(file.checksums + 4 * size_t(tile)))
+    return fail_tile(file.info, tile, L3_ERROR_CHECKSUM, "the checksum does not match", error);
+  if (found->size > kMaxTileBytes)
+    return fail_tile(file.info, tile, L3_ERROR_CORRUPT, "longer than any tile can be", error);
   return L3_OK;
 }
 

@@ -1,4 +1,4 @@
-// What every decoder begins with: the tiles that a region touches, their streams, and how what is wrong with them is
+// What every decoder begins with: the tiles that a region touches, their bytes, and how what is wrong with them is
 // reported.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace l3 {
 
-constexpr uint32_t kMaxTileSize = kPlaneSize * L3_MAX_CHANNELS * 2;         // bytes of a decoded tile
-constexpr uint32_t kMaxTileStream = kMaxTileSize + L3_MAX_CHANNELS * 1024;  // no valid stream is longer
+constexpr uint32_t kMaxTileSize = kPlaneSize * L3_MAX_CHANNELS * 2;        // bytes of a decoded tile
+constexpr uint32_t kMaxTileBytes = kMaxTileSize + L3_MAX_CHANNELS * 1024;  // no valid tile is longer
 
 // The tiles that a rectangle touches.
 struct TileRange {
@@ -31,15 +31,15 @@ l3_status fail_tile(const l3_info &info, uint32_t tile, l3_status status, const 
 // A problem that decoders find in different ways.
 constexpr const char *kBodyNotConsumed = "a body that is not consumed exactly";
 
-struct TileStream {
+struct TileBytes {
   const uint8_t *data;
   uint32_t size;
 };
 
-// A tile's stream in a file that is not a prototype's, its checksum verified if asked for.
-l3_status find_tile(const l3_stream &stream, uint32_t tile, bool verify, TileStream *found, l3_error *error);
+// A tile's bytes in a file that is not a prototype's, its checksum verified if asked for.
+l3_status find_tile(const l3_file &file, uint32_t tile, bool verify, TileBytes *found, l3_error *error);
 
-// What is wrong with the stream of a tile of profile `raw`, or null.
+// What is wrong with the bytes of a tile of profile `raw`, or null.
 inline const char *check_raw_tile(const l3_info &info, TileShape shape, uint32_t size) {
   return size == aligned4(shape.pixels() * pixel_size(info)) ? nullptr : "a stored tile of the wrong size";
 }

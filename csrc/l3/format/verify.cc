@@ -6,30 +6,30 @@
 namespace l3 {
 namespace {
 
-l3_status verify_metadata(const l3_stream &stream, l3_error *error) {
+l3_status verify_metadata(const l3_file &file, l3_error *error) {
   size_t cursor = 0;
   l3_metadata entry;
   do {
-    if (l3_status status = l3_next_metadata(&stream, &cursor, &entry, error)) return status;
+    if (l3_status status = l3_next_metadata(&file, &cursor, &entry, error)) return status;
   } while (entry.key);
   return L3_OK;
 }
 
-l3_status verify_tiles(const l3_stream &stream, l3_error *error) {
-  for (uint32_t tile = 0; tile < tile_count(stream.info); tile++) {
-    TileStream source;
-    if (l3_status status = find_tile(stream, tile, true, &source, error)) return status;
+l3_status verify_tiles(const l3_file &file, l3_error *error) {
+  for (uint32_t tile = 0; tile < tile_count(file.info); tile++) {
+    TileBytes source;
+    if (l3_status status = find_tile(file, tile, true, &source, error)) return status;
     bool has_label_map;
-    if (const char *problem = check_tile(stream.info, shape_of(tile_rect(stream.info, tile)), source, &has_label_map))
-      return fail_tile(stream.info, tile, L3_ERROR_CORRUPT, problem, error);
+    if (const char *problem = check_tile(file.info, shape_of(tile_rect(file.info, tile)), source, &has_label_map))
+      return fail_tile(file.info, tile, L3_ERROR_CORRUPT, problem, error);
   }
   return L3_OK;
 }
 
-l3_status decode_prototype(const l3_stream &stream, l3_error *error) {
-  PrototypeTiles tiles(stream);
+l3_status decode_prototype(const l3_file &file, l3_error *error) {
+  PrototypeTiles tiles(file);
   uint8_t pixels[kPrototypeTileSize];
-  for (uint32_t tile = 0; tile < tile_count(stream.info); tile++)
+  for (uint32_t tile = 0; tile < tile_count(file.info); tile++)
     if (l3_status status = tiles.decode(tile, pixels, error)) return status;
   return L3_OK;
 }
@@ -39,8 +39,8 @@ l3_status decode_prototype(const l3_stream &stream, l3_error *error) {
 
 using namespace l3;
 
-extern "C" l3_status l3_verify(const l3_stream *stream, l3_error *error) {
-  if (stream->info.prototype) return decode_prototype(*stream, error);
-  if (l3_status status = verify_metadata(*stream, error)) return status;
-  return verify_tiles(*stream, error);
+extern "C" l3_status l3_verify(const l3_file *file, l3_error *error) {
+  if (file->info.prototype) return decode_prototype(*file, error);
+  if (l3_status status = verify_metadata(*file, error)) return status;
+  return verify_tiles(*file, error);
 }

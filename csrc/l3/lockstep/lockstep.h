@@ -15,8 +15,8 @@ class ChannelDecoder {
   static_assert(Lanes::kCount * 4 == L3_TILE);
 
  public:
-  L3_DEVICE ChannelDecoder(const uint8_t *stream, const FastChannel &channel, TileShape shape)
-      : stream_(stream), channel_(channel), shape_(shape) {
+  L3_DEVICE ChannelDecoder(const uint8_t *bytes, const FastChannel &channel, TileShape shape)
+      : bytes_(bytes), channel_(channel), shape_(shape) {
     for (Number &sample : above_) sample = channel.first;
   }
 
@@ -37,7 +37,7 @@ class ChannelDecoder {
 
  private:
   L3_DEVICE Number read_bits(const Number &byte, const Number &bit, const Number &width) const {
-    return lockstep::read_bits<Lanes>(stream_, byte, bit, width);
+    return lockstep::read_bits<Lanes>(bytes_, byte, bit, width);
   }
 
   // The codes of a row pair's groups; 0 for groups that are absent or outside the tile.
@@ -65,7 +65,7 @@ class ChannelDecoder {
     const Number minimum = Lanes::select(code == 0, 0, even - ((Number(1) << width) >> 1));
     const Number octet_end = Lanes::prefix_sum(width), octet = octet_end - width + payload;
     for (uint32_t k = 0; k < kGroup; k++)
-      residuals[k] = read_octet_value<Lanes, Sample>(stream_, octet, width, k) + minimum;
+      residuals[k] = read_octet_value<Lanes, Sample>(bytes_, octet, width, k) + minimum;
     return Lanes::broadcast(octet_end, Lanes::kCount - 1);
   }
 
@@ -95,7 +95,7 @@ class ChannelDecoder {
     for (uint32_t k = 0; k < 4; k++) above_[k] = (row[k] + base[k]) & ((1u << kBits) - 1);
   }
 
-  const uint8_t *const stream_;
+  const uint8_t *const bytes_;
   const FastChannel &channel_;
   const TileShape shape_;
   Number above_[4];  // the row above, later the row at hand
@@ -103,8 +103,8 @@ class ChannelDecoder {
 
 // As Kernels::decode_channel_8 and _16.
 template <typename Lanes, typename Sample>
-L3_DEVICE uint32_t decode_channel(const uint8_t *stream, const FastChannel &channel, TileShape shape, Sample *plane) {
-  return ChannelDecoder<Lanes, Sample>(stream, channel, shape).decode(plane);
+L3_DEVICE uint32_t decode_channel(const uint8_t *bytes, const FastChannel &channel, TileShape shape, Sample *plane) {
+  return ChannelDecoder<Lanes, Sample>(bytes, channel, shape).decode(plane);
 }
 
 }  // namespace l3::lockstep

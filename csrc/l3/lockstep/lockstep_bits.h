@@ -1,4 +1,4 @@
-// Words, fields of bits and octets read by a team of lanes, each at its own position of a stream.
+// Words, fields of bits and octets read by a team of lanes, each at its own position in a tile's bytes.
 #pragma once
 
 #include "format/bytes.h"
@@ -16,25 +16,25 @@ L3_DEVICE typename Lanes::Number load_unaligned(const uint8_t *bytes, const type
 
 // `width` (at most 8) bits at each lane's own bit position from a byte position.
 template <typename Lanes>
-L3_DEVICE typename Lanes::Number read_bits(const uint8_t *stream, const typename Lanes::Number &byte,
+L3_DEVICE typename Lanes::Number read_bits(const uint8_t *bytes, const typename Lanes::Number &byte,
                                            const typename Lanes::Number &bit, const typename Lanes::Number &width) {
   using Number = typename Lanes::Number;
-  const Number two_bytes = Lanes::load_16(stream, byte + (bit >> 3));
+  const Number two_bytes = Lanes::load_16(bytes, byte + (bit >> 3));
   return (two_bytes >> (bit & 7)) & ((Number(1) << width) - 1);
 }
 
 // Value `k` of a packed octet of `width` bits, which are no more than a sample has.
 template <typename Lanes, typename Sample>
-L3_DEVICE typename Lanes::Number read_octet_value(const uint8_t *stream, const typename Lanes::Number &octet,
+L3_DEVICE typename Lanes::Number read_octet_value(const uint8_t *bytes, const typename Lanes::Number &octet,
                                                   const typename Lanes::Number &width,
                                                   const typename Lanes::Number &k) {
   using Number = typename Lanes::Number;
   if constexpr (sizeof(Sample) == 1) {
-    return read_bits<Lanes>(stream, octet, width * k, width);
+    return read_bits<Lanes>(bytes, octet, width * k, width);
   } else {  // widths above 8 split into a byte and the rest
     const Number low_width = (Number(8) < width) * 8, high_width = width - low_width;
-    const Number low = read_bits<Lanes>(stream, octet, k * 8, low_width);
-    return read_bits<Lanes>(stream, octet + low_width, high_width * k, high_width) << low_width | low;
+    const Number low = read_bits<Lanes>(bytes, octet, k * 8, low_width);
+    return read_bits<Lanes>(bytes, octet + low_width, high_width * k, high_width) << low_width | low;
   }
 }
 

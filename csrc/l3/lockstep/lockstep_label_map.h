@@ -18,8 +18,8 @@ class LabelMapDecoder {
   static_assert(Lanes::kCount * 4 == L3_TILE);
 
  public:
-  L3_DEVICE LabelMapDecoder(const uint8_t *stream, const FastChannel &channel, TileShape shape)
-      : stream_(stream), shape_(shape) {
+  L3_DEVICE LabelMapDecoder(const uint8_t *bytes, const FastChannel &channel, TileShape shape)
+      : bytes_(bytes), shape_(shape) {
     locate(channel);
     L3_UNROLL
     for (uint32_t k = 0; k < 4; k++) {
@@ -65,10 +65,10 @@ class LabelMapDecoder {
   // Finds the parts of the body.
   L3_DEVICE void locate(const FastChannel &channel) {
     uint32_t position = channel.palette;
-    map_.labels = stream_[position++] + 1u;
+    map_.labels = bytes_[position++] + 1u;
     map_.values = position;
     position += map_.labels * uint32_t(sizeof(Sample));
-    map_.units = load<uint64_t>(stream_ + position) & low_bits(shape_.units());
+    map_.units = load<uint64_t>(bytes_ + position) & low_bits(shape_.units());
     position += (shape_.units() + 7) / 8;
     map_.group_masks = position;
     const uint32_t units = popcount(map_.units);
@@ -90,25 +90,25 @@ class LabelMapDecoder {
   // Where `marked` is set, gives sample k of the row at hand the label whose rank stands at bit `rank`. Returns
   // `marked`.
   L3_DEVICE Number replace(uint32_t k, const Number &marked, const Number &rank) {
-    const Number bits = read_bits<Lanes>(stream_, map_.ranks, rank, rank_bits_);
+    const Number bits = read_bits<Lanes>(bytes_, map_.ranks, rank, rank_bits_);
     const Number place = bits + 1 - (bits < places_[k]);
     places_[k] = Lanes::select(marked, place, places_[k]);
     samples_[k] = Lanes::select(marked, value_at(place), samples_[k]);
     return marked;
   }
 
-  L3_DEVICE Number load_byte(const Number &position) const { return Lanes::load_16(stream_, position) & 255; }
+  L3_DEVICE Number load_byte(const Number &position) const { return Lanes::load_16(bytes_, position) & 255; }
 
   L3_DEVICE Number value_at(const Number &place) const {
     if constexpr (sizeof(Sample) == 1)
       return load_byte(place + map_.values);
     else
-      return Lanes::load_16(stream_, place * 2 + map_.values);
+      return Lanes::load_16(bytes_, place * 2 + map_.values);
   }
 
   static L3_DEVICE uint32_t sum(const Number &a) { return Lanes::broadcast(Lanes::prefix_sum(a), Lanes::kCount - 1); }
 
-  const uint8_t *const stream_;
+  const uint8_t *const bytes_;
   const TileShape shape_;
   LabelMap map_;
   uint32_t rank_bits_;
@@ -117,8 +117,8 @@ class LabelMapDecoder {
 };
 
 template <typename Lanes, typename Sample>
-L3_DEVICE void decode_label_map(const uint8_t *stream, const FastChannel &channel, TileShape shape, Sample *plane) {
-  LabelMapDecoder<Lanes, Sample>(stream, channel, shape).decode(plane);
+L3_DEVICE void decode_label_map(const uint8_t *bytes, const FastChannel &channel, TileShape shape, Sample *plane) {
+  LabelMapDecoder<Lanes, Sample>(bytes, channel, shape).decode(plane);
 }
 
 }  // namespace l3::lockstep

@@ -30,9 +30,9 @@ std::string check_l3_header(uint64_t file_size, const ReadAt &read) {
 }
 
 std::string check_l3(std::span<const uint8_t> file) {
-  l3_stream stream;
+  l3_file parsed;
   l3_error error;
-  if (l3_open(file.data(), file.size(), &stream, &error) != L3_OK || l3_verify(&stream, &error) != L3_OK)
+  if (l3_open(file.data(), file.size(), &parsed, &error) != L3_OK || l3_verify(&parsed, &error) != L3_OK)
     return error.message;
   return "";
 }

@@ -1,1 +1,1 @@
-"""An independent decoder and writer of L3 streams, made from docs/format.md alone, to test the codec against."""
+"""An independent decoder and writer of L3 files, made from docs/format.md alone, to test the codec against."""

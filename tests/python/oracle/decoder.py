@@ -131,7 +131,7 @@ def parse_header(data: bytes) -> Header:
 
 
 def _read_container(data: bytes) -> tuple[Header, list[bytes], list[int] | None]:
-    """Return the header, the tiles' streams and their checksums (None when the file has none)."""
+    """Return the header, the tiles' bytes and their checksums (None when the file has none)."""
     header = parse_header(data)
     _require(len(data) >= header.file_size, "truncated", f"{len(data)} bytes of {header.file_size}")
     tables = data[header.header_size : header.metadata_at]
@@ -145,8 +145,8 @@ def _read_container(data: bytes) -> tuple[Header, list[bytes], list[int] | None]
     _require(bool(np.all(offsets % 4 == 0)), "corrupt", "an offset is not a multiple of 4")
 
     payload = data[header.payload_at : header.payload_at + header.payload_size]
-    streams = [payload[begin:end] for begin, end in zip(offsets[:-1], offsets[1:], strict=True)]
-    return header, streams, checksums.tolist() if header.has_checksums else None
+    tiles = [payload[begin:end] for begin, end in zip(offsets[:-1], offsets[1:], strict=True)]
+    return header, tiles, checksums.tolist() if header.has_checksums else None
 
 
 def read_metadata(data: bytes) -> dict[str, bytes]:
@@ -186,17 +186,17 @@ def decode(data: bytes, verify: bool = False) -> np.ndarray:
     data = bytes(data)
     if data[:4] == PROTOTYPE_SIGNATURE:
         return _decode_prototype(data)
-    header, streams, checksums = _read_container(data)
+    header, tiles, checksums = _read_container(data)
     decode_tile = {RAW: _decode_raw_tile, PAPER: _decode_paper_tile, FAST: _decode_fast_tile}[header.profile]
     image = np.empty((header.height, header.width, header.channels), header.dtype)
     tiles_across = -(-header.width // TILE)
-    for tile, stream in enumerate(streams):
+    for tile, coded in enumerate(tiles):
         top, left = TILE * (tile // tiles_across), TILE * (tile % tiles_across)
         target = image[top : top + TILE, left : left + TILE]
         try:
             if verify and checksums is not None:
-                _require(crc32c(stream) == checksums[tile], "checksum", "the checksum is wrong")
-            target[...] = decode_tile(stream, target.shape[0], target.shape[1], header)
+                _require(crc32c(coded) == checksums[tile], "checksum", "the checksum is wrong")
+            target[...] = decode_tile(coded, target.shape[0], target.shape[1], header)
         except OracleError as error:
             raise OracleError(error.status, f"tile {tile}: {error.reason}") from None
     return image[:, :, 0] if header.two_dimensional else image
@@ -245,17 +245,17 @@ def _unpack_flags(packed: np.ndarray) -> np.ndarray:
 # -------------------------------------------------------------------------------------------------------- raw and paper
 
 
-def _decode_raw_tile(stream: bytes, h: int, w: int, header: Header) -> np.ndarray:
+def _decode_raw_tile(coded: bytes, h: int, w: int, header: Header) -> np.ndarray:
     size = h * w * header.channels * header.sample_bytes
-    _require(len(stream) == -(-size // 4) * 4, "corrupt", f"a raw tile of {len(stream)} bytes, not {size}")
-    return np.frombuffer(stream[:size], header.dtype).reshape(h, w, header.channels)
+    _require(len(coded) == -(-size // 4) * 4, "corrupt", f"a raw tile of {len(coded)} bytes, not {size}")
+    return np.frombuffer(coded[:size], header.dtype).reshape(h, w, header.channels)
 
 
-def _decode_paper_tile(stream: bytes, h: int, w: int, header: Header) -> np.ndarray:
-    reader = _Reader(stream)
+def _decode_paper_tile(coded: bytes, h: int, w: int, header: Header) -> np.ndarray:
+    reader = _Reader(coded)
     sizes = [reader.number(2, "body sizes") for _ in range(header.channels)]
     bodies = [reader.take(size, f"the body of channel {channel}").tobytes() for channel, size in enumerate(sizes)]
-    reader.finish("the tile's stream", padding=3)
+    reader.finish("the tile", padding=3)
     return np.stack([_decode_paper_body(body, h, w, header) for body in bodies], axis=2)
 
 
@@ -294,8 +294,8 @@ def _undo_paper_prediction(residuals: np.ndarray, bits: int) -> np.ndarray:
 # ----------------------------------------------------------------------------------------------------------------- fast
 
 
-def _decode_fast_tile(stream: bytes, h: int, w: int, header: Header) -> np.ndarray:
-    reader = _Reader(stream)
+def _decode_fast_tile(coded: bytes, h: int, w: int, header: Header) -> np.ndarray:
+    reader = _Reader(coded)
     byte = reader.number(1, "transform")
     transform, scale = byte & 15, byte >> 4
     _require(transform <= 2, "corrupt", f"colour transform {transform}")
@@ -307,7 +307,7 @@ def _decode_fast_tile(stream: bytes, h: int, w: int, header: Header) -> np.ndarr
         for _ in range(header.channels)
     ]
     bodies = [reader.take(size, f"coded channel {i}: body").tobytes() for i, (_, _, size) in enumerate(heads)]
-    reader.finish("the tile's stream", padding=3)
+    reader.finish("the tile", padding=3)
 
     planes = []
     for i, ((mode, first, _), body) in enumerate(zip(heads, bodies, strict=True)):

@@ -1,6 +1,6 @@
-"""A writer of L3 files that follows explicit or random choices, so that decoders meet streams no encoder would choose.
+"""A writer of L3 files that follows explicit or random choices, so that decoders meet files no encoder would choose.
 
-Streams are built bottom-up: `residual_body` or `label_map_body`, then `fast_stream`, `paper_stream` or `raw_stream`,
+Tiles are built bottom-up: `residual_body` or `label_map_body`, then `fast_tile`, `paper_tile` or `raw_tile`,
 then `L3File`. Every derived field of an `L3File` (sizes, offsets, checksums) can be forged before `to_bytes`; those
 left at None follow from the rest, so that a forged field is met behind correct checksums.
 """
@@ -30,7 +30,7 @@ class L3File:
     channels: int
     bits: int
     profile: int
-    streams: list[bytes]
+    tiles: list[bytes]
     two_dimensional: bool = False
     has_checksums: bool = True
     metadata: bytes = b""
@@ -53,9 +53,9 @@ class L3File:
 
     def to_bytes(self) -> bytes:
         """Assemble the file."""
-        payload = b"".join(self.streams)
-        offsets = _or(self.offsets, np.cumsum([0] + [len(stream) for stream in self.streams]).tolist())
-        checksums = _or(self.checksums, [crc32c(stream) for stream in self.streams]) if self.has_checksums else []
+        payload = b"".join(self.tiles)
+        offsets = _or(self.offsets, np.cumsum([0] + [len(coded) for coded in self.tiles]).tolist())
+        checksums = _or(self.checksums, [crc32c(coded) for coded in self.tiles]) if self.has_checksums else []
         tables = np.array([*offsets, *checksums], "<u4").tobytes()
         start = self.signature + struct.pack(
             "<BBHIIBBBBBBHIIII",
@@ -95,9 +95,9 @@ def metadata_area(entries: Mapping[str, bytes]) -> bytes:
     return b"".join(metadata_entry(key.encode(), value) for key, value in entries.items())
 
 
-def padded(stream: bytes) -> bytes:
+def padded(coded: bytes) -> bytes:
     """Pad with zero bytes to a multiple of 4."""
-    return stream + bytes(-len(stream) % 4)
+    return coded + bytes(-len(coded) % 4)
 
 
 def as_pixels(image: np.ndarray) -> np.ndarray:
@@ -105,10 +105,10 @@ def as_pixels(image: np.ndarray) -> np.ndarray:
     return image[:, :, None] if image.ndim == 2 else image
 
 
-def file_of_streams(image: np.ndarray, profile: int, streams: list[bytes], **fields) -> L3File:
-    """Describe a file that holds `image`, uint8 or uint16, as the given tile streams."""
+def file_of_tiles(image: np.ndarray, profile: int, tiles: list[bytes], **fields) -> L3File:
+    """Describe a file that holds `image`, uint8 or uint16, as the given coded tiles."""
     height, width, channels = as_pixels(image).shape
-    return L3File(width, height, channels, 8 * image.dtype.itemsize, profile, streams, image.ndim == 2, **fields)
+    return L3File(width, height, channels, 8 * image.dtype.itemsize, profile, tiles, image.ndim == 2, **fields)
 
 
 def tiles_of(image: np.ndarray) -> list[np.ndarray]:
@@ -137,14 +137,14 @@ def pack_flags(flags: Iterable[bool]) -> bytes:
 # -------------------------------------------------------------------------------------------------------- raw and paper
 
 
-def raw_stream(tile: np.ndarray) -> bytes:
-    """Build the `raw` stream of a tile of shape (h, w, C)."""
+def raw_tile(tile: np.ndarray) -> bytes:
+    """Build the bytes of a `raw` tile of shape (h, w, C)."""
     return padded(tile.astype(tile.dtype.newbyteorder("<")).tobytes())
 
 
 def raw_file(image: np.ndarray, **fields) -> L3File:
     """Describe `image` with profile `raw`."""
-    return file_of_streams(image, RAW, [raw_stream(tile) for tile in tiles_of(image)], **fields)
+    return file_of_tiles(image, RAW, [raw_tile(tile) for tile in tiles_of(image)], **fields)
 
 
 def paper_residuals(plane: np.ndarray, bits: int) -> np.ndarray:
@@ -198,8 +198,8 @@ def paper_row(residuals: np.ndarray, n: int, base: int, bits: int) -> tuple[byte
     return bytes([n]) + base.to_bytes(bits // 8, "little"), payload
 
 
-def paper_stream(bodies: Sequence[bytes], sizes: Sequence[int] | None = None) -> bytes:
-    """Join the bodies of a tile's channels to a `paper` stream; the sizes can be forged."""
+def paper_tile(bodies: Sequence[bytes], sizes: Sequence[int] | None = None) -> bytes:
+    """Join the bodies of a tile's channels to a `paper` tile; the sizes can be forged."""
     sizes = _or(sizes, [len(body) for body in bodies])
     return padded(struct.pack(f"<{len(sizes)}H", *sizes) + b"".join(bodies))
 
@@ -207,11 +207,11 @@ def paper_stream(bodies: Sequence[bytes], sizes: Sequence[int] | None = None) ->
 def paper_file(image: np.ndarray, rng: np.random.Generator | None = None, **fields) -> L3File:
     """Describe `image` with profile `paper`, rows as in `paper_body`."""
     bits = 8 * image.dtype.itemsize
-    streams = [
-        paper_stream([paper_body(tile[:, :, channel], bits, rng) for channel in range(tile.shape[2])])
+    tiles = [
+        paper_tile([paper_body(tile[:, :, channel], bits, rng) for channel in range(tile.shape[2])])
         for tile in tiles_of(image)
     ]
-    return file_of_streams(image, PAPER, streams, **fields)
+    return file_of_tiles(image, PAPER, tiles, **fields)
 
 
 # ----------------------------------------------------------------------------------------------------------------- fast
@@ -227,8 +227,8 @@ class Channel:
     size: int | None = None
 
 
-def fast_stream(channels: Sequence[Channel], bits: int, transform: int = 0, scale: int = 0) -> bytes:
-    """Join coded channels (in the order of the stream) to a `fast` stream."""
+def fast_tile(channels: Sequence[Channel], bits: int, transform: int = 0, scale: int = 0) -> bytes:
+    """Join coded channels (in the coding order) to a `fast` tile."""
     heads = b"".join(
         bytes([channel.mode])
         + channel.first.to_bytes(bits // 8, "little")
@@ -256,7 +256,7 @@ def unscaled(tile: np.ndarray, scale: int, rng: np.random.Generator | None = Non
 
 
 def coded_planes(tile: np.ndarray, transform: int) -> list[np.ndarray]:
-    """Return the planes of an unscaled tile of shape (h, w, C) as coded: transformed, in the order of the stream."""
+    """Return the planes of an unscaled tile of shape (h, w, C) as coded: transformed, in the coding order."""
     planes = [tile[:, :, channel].astype(np.int64) for channel in range(tile.shape[2])]
     if len(planes) < 3:
         return planes
@@ -448,11 +448,11 @@ def label_map_channel(
 def fast_file(image: np.ndarray, transform: int = 0, scale: int = 0, code_channel=residual_channel, **fields) -> L3File:
     """Describe `image` with profile `fast`, each coded plane through `code_channel(plane, bits)`."""
     bits = 8 * image.dtype.itemsize
-    streams = []
+    tiles = []
     for tile in tiles_of(image):
         channels = [code_channel(plane, bits) for plane in coded_planes(unscaled(tile, scale), transform)]
-        streams.append(fast_stream(channels, bits, transform, scale))
-    return file_of_streams(image, FAST, streams, **fields)
+        tiles.append(fast_tile(channels, bits, transform, scale))
+    return file_of_tiles(image, FAST, tiles, **fields)
 
 
 # ------------------------------------------------------------------------------------------------------- random choices
@@ -481,13 +481,13 @@ def random_file(image: np.ndarray, rng: np.random.Generator, profile: int | None
     if profile == PAPER:
         return paper_file(image, rng, **fields)
     bits = 8 * image.dtype.itemsize
-    streams = []
+    tiles = []
     for tile in tiles_of(image):
         transform = int(rng.integers(3)) if tile.shape[2] >= 3 else 0
         scale = int(rng.choice(scales_of(tile)))
         channels = [random_channel(plane, bits, rng) for plane in coded_planes(unscaled(tile, scale, rng), transform)]
-        streams.append(fast_stream(channels, bits, transform, scale))
-    return file_of_streams(image, FAST, streams, **fields)
+        tiles.append(fast_tile(channels, bits, transform, scale))
+    return file_of_tiles(image, FAST, tiles, **fields)
 
 
 # ------------------------------------------------------------------------------------------------------ prototype files

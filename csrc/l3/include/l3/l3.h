@@ -99,7 +99,7 @@ typedef struct l3_info {
   uint32_t version_major, version_minor;
   uint32_t tiles_x, tiles_y;
   uint32_t metadata_size; /**< bytes */
-  uint32_t payload_size;  /**< bytes of all tile streams; l3_peek does not know those of prototype files: 0, and not in
+  uint32_t payload_size;  /**< bytes of all tiles; l3_peek does not know those of prototype files: 0, and not in
                               file_size */
   uint64_t file_size;     /**< bytes that the whole file must have */
 } l3_info;
@@ -111,7 +111,7 @@ L3_API l3_status l3_peek(const void *data, size_t size, l3_info *info, l3_error 
  * A parsed file: views into the caller's bytes, which must stay alive and unchanged. Plain data, copied freely,
  * nothing to release.
  */
-typedef struct l3_stream {
+typedef struct l3_file {
   l3_info info;
   const uint8_t *data;
   size_t size;
@@ -119,10 +119,10 @@ typedef struct l3_stream {
   const uint8_t *checksums; /**< uint32[tiles], or NULL */
   const uint8_t *metadata;  /**< info.metadata_size bytes */
   const uint8_t *payload;   /**< info.payload_size bytes */
-} l3_stream;
+} l3_file;
 
 /** Validates header, tables and their checksums. Tile contents are validated as they are decoded. */
-L3_API l3_status l3_open(const void *data, size_t size, l3_stream *stream, l3_error *error);
+L3_API l3_status l3_open(const void *data, size_t size, l3_file *file, l3_error *error);
 
 /** An entry of metadata. */
 typedef struct l3_metadata {
@@ -137,14 +137,14 @@ typedef struct l3_metadata {
  * validates the whole area: its CRC-32C, that the entries fill it, and that their keys are UTF-8 and differ. A value
  * may be empty.
  */
-L3_API l3_status l3_next_metadata(const l3_stream *stream, size_t *cursor, l3_metadata *entry, l3_error *error);
+L3_API l3_status l3_next_metadata(const l3_file *file, size_t *cursor, l3_metadata *entry, l3_error *error);
 
 /**
  * Whether a parsed file is undamaged, without decoding it: the checksums of its metadata and of all tiles, and the
  * structure of both. What passes, l3_decode decodes. (Prototype files, which have no checksums, are decoded.) Bytes
  * that no checksum covers, those after the payload, are not looked at.
  */
-L3_API l3_status l3_verify(const l3_stream *stream, l3_error *error);
+L3_API l3_status l3_verify(const l3_file *file, l3_error *error);
 
 /* ---- Decoding ---------------------------------------------------------------------------------------------------- */
 
@@ -198,7 +198,7 @@ L3_API uint32_t l3_output_sample_size(const l3_info *info, l3_sample sample);
  * Decodes `roi` (NULL: the whole image), whose top left pixel lands at output->data. Only the tiles that `roi` touches
  * are read.
  */
-L3_API l3_status l3_decode(const l3_stream *stream, const l3_rect *roi, const l3_output *output, uint32_t options,
+L3_API l3_status l3_decode(const l3_file *file, const l3_rect *roi, const l3_output *output, uint32_t options,
                            l3_error *error);
 
 /**
@@ -206,8 +206,8 @@ L3_API l3_status l3_decode(const l3_stream *stream, const l3_rect *roi, const l3
  * that `roi` touches, in row-major order. Pieces write disjoint pixels and may run concurrently. `roi` must lie inside
  * the image.
  */
-L3_API uint32_t l3_tile_count(const l3_stream *stream, const l3_rect *roi);
-L3_API l3_status l3_decode_tiles(const l3_stream *stream, const l3_rect *roi, const l3_output *output, uint32_t options,
+L3_API uint32_t l3_tile_count(const l3_file *file, const l3_rect *roi);
+L3_API l3_status l3_decode_tiles(const l3_file *file, const l3_rect *roi, const l3_output *output, uint32_t options,
                                  uint32_t first, uint32_t count, l3_error *error);
 
 /* ---- Encoding ---------------------------------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@ typedef struct CUstream_st *l3_cuda_stream;
 
 /** An image of a batch. */
 typedef struct l3_cuda_image {
-  l3_stream stream; /**< from l3_open; its bytes are read during the call only */
+  l3_file file;     /**< from l3_open; its bytes are read during the call only */
   l3_rect region;   /**< inside the image; the whole image is {0, 0, width, height} */
   l3_output output; /**< data is device memory; row_stride, at most 1 GiB, and data are aligned to a sample;
                        bypass_cache is ignored */

@@ -1,4 +1,4 @@
-#include "fast_streams.h"
+#include "fast_tiles.h"
 
 #include <algorithm>
 
@@ -24,21 +24,21 @@ uint32_t code_at(const Bytes &palette, const ChannelChoice &choice, uint32_t ind
   return choice.bits == 16 ? palette[index] : palette[index / 2] >> 4 * (index % 2) & 15;
 }
 
-// A stream with this body, padded.
-Bytes stream_of(Random &random, const ChannelChoice &choice, const Bytes &body) {
-  Bytes stream(head_size(choice));
-  if (choice.bits == 16) stream[0] = uint8_t(random.below(16) << 4);
-  stream[1] = uint8_t(choice.predictor | choice.index_bits << 3 | uint32_t(choice.has_bitmap) << 6);
-  for (uint32_t i = 0; i < choice.bits / 8; i++) stream[2 + i] = uint8_t(random());
-  store(stream.data() + stream.size() - 2, uint16_t(body.size()));
-  stream.insert(stream.end(), body.begin(), body.end());
-  stream.resize((stream.size() + 3) / 4 * 4);
-  return stream;
+// A tile with this body, padded.
+Bytes tile_of(Random &random, const ChannelChoice &choice, const Bytes &body) {
+  Bytes tile(head_size(choice));
+  if (choice.bits == 16) tile[0] = uint8_t(random.below(16) << 4);
+  tile[1] = uint8_t(choice.predictor | choice.index_bits << 3 | uint32_t(choice.has_bitmap) << 6);
+  for (uint32_t i = 0; i < choice.bits / 8; i++) tile[2 + i] = uint8_t(random());
+  store(tile.data() + tile.size() - 2, uint16_t(body.size()));
+  tile.insert(tile.end(), body.begin(), body.end());
+  tile.resize((tile.size() + 3) / 4 * 4);
+  return tile;
 }
 
 }  // namespace
 
-Bytes random_stream(Random &random, const ChannelChoice &choice) {
+Bytes random_tile(Random &random, const ChannelChoice &choice) {
   const TileShape shape = choice.shape;
   const Bytes palette = random_palette(random, choice);
   Bytes bitmap, words;
@@ -60,16 +60,16 @@ Bytes random_stream(Random &random, const ChannelChoice &choice) {
   Bytes body = palette;
   for (const Bytes &part : {bitmap, words, random.bytes(payload_size)})
     body.insert(body.end(), part.begin(), part.end());
-  return stream_of(random, choice, body);
+  return tile_of(random, choice, body);
 }
 
-Bytes with_random_body(Random &random, const ChannelChoice &choice, const Bytes &stream) {
+Bytes with_random_body(Random &random, const ChannelChoice &choice, const Bytes &tile) {
   const uint32_t fixed = fixed_size(choice), least = fixed + choice.shape.units() * choice.index_bits;
-  const auto start = stream.begin() + head_size(choice);
+  const auto start = tile.begin() + head_size(choice);
   Bytes body(start, start + fixed);
   const Bytes rest = random.bytes(random.between(least, least + choice.shape.pixels() * choice.bits / 8) - fixed);
   body.insert(body.end(), rest.begin(), rest.end());
-  return stream_of(random, choice, body);
+  return tile_of(random, choice, body);
 }
 
 }  // namespace l3
