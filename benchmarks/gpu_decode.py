@@ -116,7 +116,7 @@ def query_card(field: str) -> str:
 
 
 @dataclass(frozen=True)
-class Part:
+class Stage:
     """A process that prints records as JSON, one a line, or the reason why it is left out."""
 
     name: str
@@ -124,16 +124,16 @@ class Part:
     missing: str = ""
 
 
-def parts(program: Path, images: Path, with_nvcomp: bool) -> Iterator[Part]:
+def parts(program: Path, images: Path, with_nvcomp: bool) -> Iterator[Stage]:
     """What there is to do, the most important first."""
 
-    def run(name: str, *arguments: str | Path, **options: str) -> Part:
-        return Part(name, [str(program), *map(str, arguments)], **options)
+    def run(name: str, *arguments: str | Path, **options: str) -> Stage:
+        return Stage(name, [str(program), *map(str, arguments)], **options)
 
-    def python(name: str, script: str, folder: Path, *packages: str) -> Part:
+    def python(name: str, script: str, folder: Path, *packages: str) -> Stage:
         missing = [package for package in packages if not importable(package)]
         reason = f"not installed: {', '.join(missing)} (docs/gpu.md lists the packages)" if missing else ""
-        return Part(name, [sys.executable, str(HERE / "gpu" / script), str(folder)], reason)
+        return Stage(name, [sys.executable, str(HERE / "gpu" / script), str(folder)], reason)
 
     sizes = sorted(make_images.SIZES, key=lambda size: size != "FHD")  # the targets' size first
     check = run("check", "check", images / "HD")
@@ -150,12 +150,12 @@ def parts(program: Path, images: Path, with_nvcomp: bool) -> Iterator[Part]:
         if size == sizes[0]:
             for tool in ("memcheck", "racecheck"):
                 command = [str(sanitizer), "--tool", tool, "--error-exitcode", "1", *check.command]
-                yield Part(f"check under {tool}", command, no_sanitizer)
+                yield Stage(f"check under {tool}", command, no_sanitizer)
         missing = "" if with_nvcomp else "it is not installed (PyPI: nvidia-libnvcomp-cu13)"
         yield run(f"{size}, nvCOMP", "nvcomp", images / size, missing=missing)
 
 
-def run_part(part: Part, seconds: float) -> list[Record]:
+def run_part(part: Stage, seconds: float) -> list[Record]:
     """The records that a part prints; at the end one that tells of its failure, if it fails or takes too long."""
     records: list[Record] = []
     last_words = "no reason given"
@@ -258,7 +258,7 @@ def main() -> None:
     start = time.monotonic()
     print("Building, and making images", flush=True)
     program, with_nvcomp = prepare(arguments.work, arguments.nvcomp)
-    device = run_part(Part("device", [str(program), "device"]), PART_SECONDS)[0]
+    device = run_part(Stage("device", [str(program), "device"]), PART_SECONDS)[0]
     if device["what"] == "failure":
         raise SystemExit(f"the device cannot be used: {device['reason']}")
 

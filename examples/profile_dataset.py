@@ -13,7 +13,7 @@ from nvidia.dali import fn, pipeline_def
 
 import dali_l3.fn
 from dali_l3.jobs.workers import default_workers
-from dali_l3.profiling import applying, profiler
+from dali_l3.profiling import dataset, profiler
 from dali_l3.profiling.measuring import Setting
 from dali_l3.sizes import parse_size
 
@@ -51,11 +51,11 @@ def main() -> None:
         print(finding)
     print(f"recommended: {found.recommendation}, {found.gain:.1f} times the images/s of fn.readers.file")
 
-    _, outcomes = applying.convert_dataset(found, arguments.target)
+    _, outcomes = dataset.convert_dataset(found, arguments.target)
     for outcome in outcomes:
         if outcome.status == "failed":
             raise SystemExit(f"{outcome.source}: {outcome.reason}")
-    written = applying.measure_dataset(found, arguments.target)
+    written = dataset.measure_dataset(found, arguments.target)
     print(f"predicted {written.predicted:.0f} images/s, measured {written.measured.mean:.0f}")
 
     @pipeline_def(batch_size=16, num_threads=default_workers(), device_id=None)

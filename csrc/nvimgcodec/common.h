@@ -66,23 +66,23 @@ T Tagged(nvimgcodecStructureType_t type) {
   return structure;
 }
 
-// A part of the extension that the framework is told of by a descriptor. That points to the part, which stays where it
-// is while it is registered.
+// A parser, decoder or encoder, which the framework knows by its descriptor. That points to the component, which stays
+// where it is while it is registered.
 template <typename Descriptor>
-class Part {
+class Component {
  public:
-  Part(const Part &) = delete;
-  Part &operator=(const Part &) = delete;
+  Component(const Component &) = delete;
+  Component &operator=(const Component &) = delete;
   const Descriptor *descriptor() const { return &descriptor_; }
 
  protected:
-  // Leaves `instance` and the functions of the descriptor to the part.
-  Part(const nvimgcodecFrameworkDesc_t *framework, nvimgcodecStructureType_t type, const char *id)
+  // Leaves `instance` and the functions of the descriptor to the derived class.
+  Component(const nvimgcodecFrameworkDesc_t *framework, nvimgcodecStructureType_t type, const char *id)
       : log_(framework, id), descriptor_(Tagged<Descriptor>(type)) {
     descriptor_.id = id;
     descriptor_.codec = kCodecName;
   }
-  ~Part() = default;
+  ~Component() = default;
 
   Log log_;
   Descriptor descriptor_;

@@ -28,7 +28,7 @@ void DecodeTo(const nvimgcodecImageInfo_t &image, const nvimgcodecCodeStreamDesc
 }  // namespace
 
 Decoder::Decoder(const nvimgcodecFrameworkDesc_t *framework)
-    : Part(framework, NVIMGCODEC_STRUCTURE_TYPE_DECODER_DESC, kId) {
+    : Component(framework, NVIMGCODEC_STRUCTURE_TYPE_DECODER_DESC, kId) {
   descriptor_.instance = this;
   descriptor_.backend_kind = NVIMGCODEC_BACKEND_KIND_CPU_ONLY;
   descriptor_.create = Create;

@@ -5,7 +5,7 @@
 
 namespace dali_l3 {
 
-class Decoder : public Part<nvimgcodecDecoderDesc_t> {
+class Decoder : public Component<nvimgcodecDecoderDesc_t> {
  public:
   explicit Decoder(const nvimgcodecFrameworkDesc_t *framework);
 

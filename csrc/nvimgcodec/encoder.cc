@@ -79,7 +79,7 @@ void EncodeTo(nvimgcodecIoStreamDesc_t *stream, const nvimgcodecImageInfo_t &inf
 }  // namespace
 
 Encoder::Encoder(const nvimgcodecFrameworkDesc_t *framework)
-    : Part(framework, NVIMGCODEC_STRUCTURE_TYPE_ENCODER_DESC, kId) {
+    : Component(framework, NVIMGCODEC_STRUCTURE_TYPE_ENCODER_DESC, kId) {
   descriptor_.instance = this;
   descriptor_.backend_kind = NVIMGCODEC_BACKEND_KIND_CPU_ONLY;
   descriptor_.create = Create;

@@ -5,7 +5,7 @@
 
 namespace dali_l3 {
 
-class Encoder : public Part<nvimgcodecEncoderDesc_t> {
+class Encoder : public Component<nvimgcodecEncoderDesc_t> {
  public:
   explicit Encoder(const nvimgcodecFrameworkDesc_t *framework);
 

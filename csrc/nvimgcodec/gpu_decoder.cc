@@ -202,7 +202,7 @@ nvimgcodecStatus_t DecodeBatch(nvimgcodecDecoder_t decoder, const nvimgcodecImag
 }  // namespace
 
 GpuDecoder::GpuDecoder(const nvimgcodecFrameworkDesc_t *framework)
-    : Part(framework, NVIMGCODEC_STRUCTURE_TYPE_DECODER_DESC, kId) {
+    : Component(framework, NVIMGCODEC_STRUCTURE_TYPE_DECODER_DESC, kId) {
   descriptor_.instance = this;
   descriptor_.backend_kind = NVIMGCODEC_BACKEND_KIND_GPU_ONLY;
   descriptor_.create = Create;

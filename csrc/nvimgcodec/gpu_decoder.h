@@ -5,7 +5,7 @@
 
 namespace dali_l3 {
 
-class GpuDecoder : public Part<nvimgcodecDecoderDesc_t> {
+class GpuDecoder : public Component<nvimgcodecDecoderDesc_t> {
  public:
   explicit GpuDecoder(const nvimgcodecFrameworkDesc_t *framework);
 

@@ -39,7 +39,7 @@ nvimgcodecSampleFormat_t SampleFormat(uint32_t channels) {
 }  // namespace
 
 Parser::Parser(const nvimgcodecFrameworkDesc_t *framework)
-    : Part(framework, NVIMGCODEC_STRUCTURE_TYPE_PARSER_DESC, kId) {
+    : Component(framework, NVIMGCODEC_STRUCTURE_TYPE_PARSER_DESC, kId) {
   descriptor_.instance = this;
   descriptor_.canParse = CanParse;
   descriptor_.create = Create;

@@ -5,7 +5,7 @@
 
 namespace dali_l3 {
 
-class Parser : public Part<nvimgcodecParserDesc_t> {
+class Parser : public Component<nvimgcodecParserDesc_t> {
  public:
   explicit Parser(const nvimgcodecFrameworkDesc_t *framework);
 

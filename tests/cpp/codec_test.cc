@@ -226,7 +226,7 @@ TEST(pieces_from_several_threads) {
     const uint32_t tile_counts[] = {12, 9, 1};
     for (size_t i = 0; i < 3; i++) {
       const l3_rect &roi = rois[i];
-      CHECK_EQUAL(l3_tile_count(&parsed, &roi), tile_counts[i]);
+      CHECK_EQUAL(l3_region_tile_count(&parsed, &roi), tile_counts[i]);
       Bytes pixels(roi.width * image.pixel_size() * roi.height);
       l3_output output{};
       output.data = pixels.data();
@@ -352,7 +352,7 @@ TEST(arguments_of_decode) {
   nowhere.data = nullptr;
   for (const l3_output *bad : {&close_rows, &nowhere})
     CHECK_EQUAL(l3_decode(&parsed, nullptr, bad, 0, nullptr), L3_ERROR_ARGUMENT);
-  CHECK_EQUAL(l3_tile_count(&parsed, nullptr), 2u);
+  CHECK_EQUAL(l3_region_tile_count(&parsed, nullptr), 2u);
   CHECK_EQUAL(l3_decode_tiles(&parsed, nullptr, &output, 0, 2, 0, nullptr), L3_OK);
   CHECK_EQUAL(l3_decode_tiles(&parsed, nullptr, &output, 0, 2, 1, nullptr), L3_ERROR_ARGUMENT);
   CHECK_EQUAL(l3_decode_tiles(&parsed, nullptr, &output, 0, 3, 0, nullptr), L3_ERROR_ARGUMENT);

@@ -322,12 +322,12 @@ TEST(copy_rows_uncached) {
                                      pieces.size(), row_size, piece_sizes[0]);
       for (const Placement &placement : placements(random, row_size))
         check_writing(placement, block, row_size, [&](uint8_t *out) {
-          Seam seam;
+          PartialLines partial_lines;
           bool line_waits = false;
           for (size_t n = 0; n < pieces.size(); out += piece_sizes[n++]) {
             const bool to_right = n + 1 < pieces.size() && piece_sizes[n] >= kCacheLine && i % 5;
             kernels->copy_rows_uncached(pieces[n].data() + kCacheLine, piece_sizes[n], out, placement.stride,
-                                        piece_sizes[n], rows, seam, line_waits, to_right);
+                                        piece_sizes[n], rows, partial_lines, line_waits, to_right);
             line_waits = to_right;
           }
         });

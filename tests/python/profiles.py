@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from dali_l3.profiling.costs import Conditions, FormatCosts, predict
+from dali_l3.profiling.cost_model import Conditions, FormatCosts, predict
 from dali_l3.profiling.diagnosis import Diagnosis, Stage, batch_times
 from dali_l3.profiling.measuring import Setting, Throughput
 from dali_l3.profiling.mixing_program import best_shares
-from dali_l3.profiling.profiler import FormatProfile, Mix, PairSearch, Profile, WrittenDataset, recommend
+from dali_l3.profiling.profiler import DatasetProfile, FormatProfile, Mix, PairSearch, WrittenDataset, recommend
 from dali_l3.profiling.quality import Quality
 from dali_l3.profiling.ratio_search import search_ratio
 
@@ -33,12 +33,12 @@ def format_profile(costs, conditions=CONDITIONS, **others):
     return FormatProfile(costs, *speeds, predicted, **others)
 
 
-def profile(source="/data/train", costs=(PNG, BMP), conditions=CONDITIONS, **others) -> Profile:
+def profile(source="/data/train", costs=(PNG, BMP), conditions=CONDITIONS, **others) -> DatasetProfile:
     """What is found about `costs`; the search's steps, if there are two of them, are those of the model."""
     by_name = {cost.format: cost for cost in costs}
     recommendation, mixes = recommend(by_name, conditions)
     now = 37.0
-    found = Profile(
+    found = DatasetProfile(
         source=source,
         images=conditions.images,
         bytes=5 * 10**9,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dali_l3.profiling.costs import Conditions, FormatCosts, hit_ratio
+from dali_l3.profiling.cost_model import Conditions, FormatCosts, hit_ratio
 from dali_l3.profiling.ratio_search import TENTHS
 
 MB = 1e6

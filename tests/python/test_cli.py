@@ -181,8 +181,8 @@ def test_requests_that_make_no_sense(run, tree, monkeypatch, arguments, message)
 
 def test_a_report_that_cannot_be_written_stops_the_run_before_it_starts(run, tree, tmp_path):
     code, _, err = run("convert", tree, tmp_path / "l3", "--report", tmp_path / "missing" / "report")
-    assert code == 1
-    assert "missing/report: No such file or directory" in err
+    assert code == 2
+    assert "missing/report: no such folder" in err
     assert not (tmp_path / "l3").exists()
 
 

@@ -17,7 +17,7 @@ import dali_l3
 import worker_functions
 from dali_l3 import files
 from dali_l3.conversion import converting
-from dali_l3.conversion.converting import TO_L3, convert_file, convert_image, direction_to
+from dali_l3.conversion.converting import TO_L3, conversion_to, convert_file, convert_image
 from dali_l3.conversion.exporting import TO_PNG, export_file
 from dali_l3.conversion.verifying import verify_file
 from dali_l3.errors import ConversionError, TargetError
@@ -336,7 +336,7 @@ def test_which_existing_targets_are_kept(tmp_path):
     touch(source, 1000)
 
     def status(overwrite=False, profile="fast"):
-        result = plan(source, f"{target.parent}/", direction_to(find_format(f"l3-{profile}")), overwrite)
+        result = plan(source, f"{target.parent}/", conversion_to(find_format(f"l3-{profile}")), overwrite)
         return result.outcomes[0].status if result.outcomes else "to do"
 
     assert status() == "to do"
@@ -673,5 +673,5 @@ def test_preview_names_what_would_happen(tmp_path):
     write_png(tmp_path / "src" / "a.png")
     (tmp_path / "src" / "b.txt").write_text("text")
     result = plan(str(tmp_path / "src"), str(tmp_path / "dst"), TO_L3)
-    assert [outcome.status for outcome in planning.preview(result.tasks, TO_L3.refusal)] == ["planned", "skipped"]
+    assert [outcome.status for outcome in planning.preview(result.tasks, TO_L3.refuse)] == ["planned", "skipped"]
     assert not (tmp_path / "dst").exists()

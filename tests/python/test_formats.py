@@ -25,7 +25,7 @@ from image_files import exif, noise, png, png_chunk, write_png
 SHAPES = {1: (9, 7), 2: (9, 7, 2), 3: (9, 7, 3), 4: (9, 7, 4)}
 EIGHT_BIT_CHANNELS = {"png": (1, 2, 3, 4), "tiff": (1, 2, 3, 4), "bmp": (1, 3), "webp": (3, 4)}
 SIXTEEN_BIT_CHANNELS = {"png": (1, 2, 3, 4), "tiff": (1, 2, 3, 4), "bmp": (), "webp": ()}
-OBSTACLES = {1: "gray pixels", 2: "gray pixels with alpha", 3: "RGB pixels", 4: "RGBA pixels"}
+UNSUPPORTED = {1: "gray pixels", 2: "gray pixels with alpha", 3: "RGB pixels", 4: "RGBA pixels"}
 
 
 def stored_pixels(data, name):
@@ -54,9 +54,9 @@ def test_lossless_formats_keep_every_pixel_or_hand_over_to_l3(tmp_path, name, dt
         assert (written.name, outcome.format, outcome.notes) == (f"a.{name}", name, ())
         decoded = stored_pixels(written.read_bytes(), name)
     else:
-        obstacle = "16-bit samples" if dtype == np.uint16 else OBSTACLES[channels]
+        unsupported = "16-bit samples" if dtype == np.uint16 else UNSUPPORTED[channels]
         assert (written.name, outcome.format) == ("a.l3", "l3-fast")
-        assert outcome.notes == (f"not representable in {name} ({obstacle}): kept as l3-fast",)
+        assert outcome.notes == (f"not representable in {name} ({unsupported}): kept as l3-fast",)
         decoded = dali_l3.decode(written.read_bytes())
     assert decoded.dtype == dtype
     np.testing.assert_array_equal(decoded, pixels)
@@ -64,7 +64,7 @@ def test_lossless_formats_keep_every_pixel_or_hand_over_to_l3(tmp_path, name, dt
 
 @pytest.mark.parametrize("name", ["jpeg@95", "webp@95"])
 @pytest.mark.parametrize(
-    ("pixels", "obstacle"),
+    ("pixels", "unsupported"),
     [
         (noise((9, 7, 3), np.uint16), "16-bit samples"),
         (noise((9, 7, 2)), "gray pixels with alpha"),
@@ -72,14 +72,14 @@ def test_lossless_formats_keep_every_pixel_or_hand_over_to_l3(tmp_path, name, dt
         (np.full((9, 7, 4), 255, np.uint8), "an alpha channel without transparency|RGBA pixels"),
     ],
 )
-def test_lossy_formats_hand_over_what_they_cannot_hold(tmp_path, name, pixels, obstacle):
+def test_lossy_formats_hand_over_what_they_cannot_hold(tmp_path, name, pixels, unsupported):
     source = write_png(tmp_path / "a.png", pixels)
     target = str(tmp_path / "a") + find_format(name).suffix
     outcome = convert_file(Task(str(source), target, name))
     assert (outcome.status, outcome.target) == ("done", str(tmp_path / "a.l3"))
     (note,) = outcome.notes
     assert note.startswith(f"not representable in {name} (")
-    assert any(part in note for part in obstacle.split("|"))
+    assert any(part in note for part in unsupported.split("|"))
     np.testing.assert_array_equal(dali_l3.decode((tmp_path / "a.l3").read_bytes()), pixels)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dali_l3.profiling.costs import Conditions, FormatCosts, hit_ratio, predict
+from dali_l3.profiling.cost_model import Conditions, FormatCosts, hit_ratio, predict
 from dali_l3.profiling.mixing_program import best_shares, to_weights
 from simulated_machine import Machine
 

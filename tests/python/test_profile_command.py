@@ -17,7 +17,6 @@ import pytest
 from PIL import Image
 
 import dali_l3
-from dali_l3.profiling import command
 from dali_l3.profiling.diagnosis import limiting_stage
 from image_files import noise, write_png
 from waiting import HANGS, wait_until
@@ -30,7 +29,7 @@ QUICK = ("--batch-size", 4, "--threads", 2, "--quick", "--cache-size", "100KB")
 @pytest.fixture(autouse=True)
 def quicker(monkeypatch):
     """Measures less than even --quick does: nothing here depends on how exact it is."""
-    monkeypatch.setattr(command, "_QUICK_SECONDS", 0.02)
+    monkeypatch.setattr("dali_l3.cli.profile._QUICK_SECONDS", 0.02)
 
 
 @pytest.fixture(scope="module")
@@ -209,10 +208,10 @@ def test_targets_that_cannot_be_written_are_refused_before_anything_is_measured(
     ],
 )
 def test_what_is_not_installed(run, photos, monkeypatch, error, message):
-    def fail(name):
+    def fail(*names):
         raise error
 
-    monkeypatch.setattr(command, "importlib", types.SimpleNamespace(import_module=fail))
+    monkeypatch.setattr("dali_l3.cli.common.importlib", types.SimpleNamespace(import_module=fail))
     code, _, errors = run("profile", photos)
     assert code == 2
     assert message in errors

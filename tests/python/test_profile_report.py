@@ -18,7 +18,7 @@ from rich.console import Console
 
 import dali_l3
 from dali_l3.profiling import report
-from dali_l3.profiling.costs import Conditions, Prediction
+from dali_l3.profiling.cost_model import Conditions, Prediction
 from dali_l3.profiling.diagnosis import Diagnosis
 from dali_l3.profiling.profiler import Mix
 from dali_l3.profiling.ratio_search import RatioSearch, Step

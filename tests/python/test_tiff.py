@@ -22,10 +22,10 @@ from PIL import Image
 
 import tiff_files
 from dali_l3.images import tiff as reader
+from dali_l3.images.completeness import is_complete_tiff
 from dali_l3.images.reading import ImageError, ReadOptions, read_image
 from dali_l3.images.stored import PALETTE_DROPPED, PALETTE_EXPANDED
 from dali_l3.images.tiff.compression import REFUSED as REFUSED_COMPRESSIONS
-from dali_l3.images.wholeness import is_whole_tiff
 from image_files import png
 from tiff_files import (
     ASCII,
@@ -382,7 +382,7 @@ def test_loops_below_a_page_are_refused(tmp_path):
         assert reason(looped) == LOOP
         path = tmp_path / "looped.tif"
         path.write_bytes(looped)
-        assert is_whole_tiff(str(path)), "which is about the first page alone"
+        assert is_complete_tiff(str(path)), "which is about the first page alone"
 
 
 @pytest.mark.parametrize("below", [False, True])
@@ -486,9 +486,9 @@ def test_data_that_is_missing_or_beyond_the_end_is_refused(tile, planar, case, t
     assert reason(broken) == MISSING
     path = tmp_path / "broken.tif"
     path.write_bytes(broken)
-    assert not is_whole_tiff(str(path))
+    assert not is_complete_tiff(str(path))
     path.write_bytes(data)
-    assert is_whole_tiff(str(path))
+    assert is_complete_tiff(str(path))
 
 
 def test_a_last_strip_may_have_as_many_rows_as_the_others():

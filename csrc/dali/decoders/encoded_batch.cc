@@ -152,7 +152,7 @@ void EncodedBatch::Fail(const dali::Workspace &ws, int i, const l3_error &error)
   samples_[i].problem = error.message;
 }
 
-void EncodedBatch::Report(const dali::Workspace &ws) {
+void EncodedBatch::WarnOfBroken(const dali::Workspace &ws) {
   for (int i = 0; i < static_cast<int>(samples_.size()); i++) {
     if (samples_[i].problem.empty()) continue;
     const std::string text = NameOf(ws.Input<CPUBackend>(0), i) + ": " + samples_[i].problem;

@@ -42,7 +42,7 @@ class EncodedBatch {
   void Fail(const dali::Workspace &ws, int i, const l3_error &error);
 
   // Reports the samples that become zeros, each file once.
-  void Report(const dali::Workspace &ws);
+  void WarnOfBroken(const dali::Workspace &ws);
 
  private:
   void Open(const dali::TensorList<dali::CPUBackend> &input, int i);

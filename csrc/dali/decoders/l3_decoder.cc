@@ -33,7 +33,7 @@ void L3Decoder::RunImpl(dali::Workspace &ws) {
   output.SetLayout("HWC");
   Decode(ws, output);
   for (const auto &[sample, failure] : failures_) batch_.Fail(ws, sample, failure.error);
-  batch_.Report(ws);
+  batch_.WarnOfBroken(ws);
 
   const auto &samples = batch_.samples();
   for (int i = 0; i < static_cast<int>(samples.size()); i++) {
@@ -48,7 +48,7 @@ void L3Decoder::Decode(dali::Workspace &ws, dali::TensorList<CPUBackend> &output
   failures_.clear();
   for (int i = 0; i < static_cast<int>(batch_.samples().size()); i++) {
     const auto &[file, roi, problem] = batch_.samples()[i];
-    const uint32_t tiles = problem.empty() ? l3_tile_count(&file, &roi) : 0;
+    const uint32_t tiles = problem.empty() ? l3_region_tile_count(&file, &roi) : 0;
     for (uint32_t first = 0; first < tiles; first += kTilesPerPiece) {
       pieces_.push_back({i, first, std::min(kTilesPerPiece, tiles - first)});
     }
@@ -72,7 +72,7 @@ void L3Decoder::DecodePiece(const Piece &piece, dali::TensorList<CPUBackend> &ou
   destination.bypass_cache = bypass_cache;
   const uint32_t options = batch_.verify() ? L3_VERIFY : 0;
   l3_error error;
-  if (l3_decode_tiles(&file, &roi, &destination, options, piece.first_tile, piece.tile_count, &error) == L3_OK) return;
+  if (l3_decode_tiles(&file, &roi, &destination, options, piece.first_tile, piece.tiles, &error) == L3_OK) return;
 
   std::lock_guard lock(failures_mutex_);
   const auto [failure, is_first] = failures_.try_emplace(piece.sample, Failure{piece.first_tile, error});

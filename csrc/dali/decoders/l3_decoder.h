@@ -23,7 +23,7 @@ class L3Decoder : public dali::StatelessOperator<dali::CPUBackend> {
   // A run of tiles of one sample: the unit of work that threads take.
   struct Piece {
     int sample;
-    uint32_t first_tile, tile_count;
+    uint32_t first_tile, tiles;
   };
 
   // Decodes all samples that can be; `failures_` says which cannot.

@@ -53,7 +53,7 @@ void L3DecoderMixed::RunImpl(dali::Workspace &ws) {
   output.SetLayout("HWC");
   dali::DeviceGuard guard(device_id_);
   Decode(ws, output);
-  batch_.Report(ws);
+  batch_.WarnOfBroken(ws);
 
   const auto &samples = batch_.samples();
   for (int i = 0; i < static_cast<int>(samples.size()); i++) {

@@ -260,11 +260,11 @@ constexpr std::array<uint8_t, 2 * kCacheLine> kZerosAndOnes = [] {
 }();
 
 void copy_rows_uncached(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size,
-                        uint32_t rows, Seam &seam, bool from_left, bool to_right) {
+                        uint32_t rows, PartialLines &partial_lines, bool from_left, bool to_right) {
   for (uint32_t y = 0; y < rows; y++, in += in_stride, out += out_stride) {
     // Positions count from the start of the line that `out` lies in.
     const uint32_t start = uintptr_t(out) % kCacheLine, end = start + row_size;
-    uint8_t *const line = out - start, *const waiting = seam.lines[y];
+    uint8_t *const line = out - start, *const waiting = partial_lines.lines[y];
     const uint8_t *const source = in - start;
     uint32_t at = 0;
     if (start) {

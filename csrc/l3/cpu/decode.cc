@@ -23,7 +23,7 @@ struct Scratch {
   alignas(kCacheLine) uint8_t before_pixels[kCacheLine];  // copy_rows_uncached reads around rows
   uint8_t pixels[kMaxTileSize + kCacheLine];
   uint8_t tile[kMaxTileBytes + kMaxOverread];
-  Seam seam;
+  PartialLines partial_lines;
 };
 
 // Where and how a tile's native pixels are to be written.
@@ -82,8 +82,8 @@ class TileDecoder {
       convert({pixels, row_stride, part.width, part.height, info_.channels, info_.bits}, target);
     } else if (uncached_) {
       const bool to_right = right_follows && row_size >= kCacheLine && !at_lines;
-      kernels_.copy_rows_uncached(pixels, row_stride, out, output_.row_stride, row_size, part.height, scratch_.seam,
-                                  line_waits_, to_right);
+      kernels_.copy_rows_uncached(pixels, row_stride, out, output_.row_stride, row_size, part.height,
+                                  scratch_.partial_lines, line_waits_, to_right);
       line_waits_ = to_right;
     } else {
       kernels_.copy_rows(pixels, row_stride, out, output_.row_stride, row_size, part.height);
@@ -129,7 +129,7 @@ class TileDecoder {
     const uint32_t row_size = shape.width * pixel_size(info_);
     if (target.bypass_cache)
       kernels_.copy_rows_uncached(pixels, row_size, target.pixels, target.row_stride, row_size, shape.height,
-                                  scratch_.seam, false, false);
+                                  scratch_.partial_lines, false, false);
     else
       kernels_.copy_rows(pixels, row_size, target.pixels, target.row_stride, row_size, shape.height);
   }
@@ -194,7 +194,7 @@ extern "C" uint32_t l3_output_sample_size(const l3_info *info, l3_sample sample)
   return converted_sample_size(info->bits, sample);
 }
 
-extern "C" uint32_t l3_tile_count(const l3_file *file, const l3_rect *roi) {
+extern "C" uint32_t l3_region_tile_count(const l3_file *file, const l3_rect *roi) {
   return tiles_of(region_of(*file, roi)).count();
 }
 
@@ -222,5 +222,5 @@ extern "C" l3_status l3_decode(const l3_file *file, const l3_rect *roi, const l3
                                l3_error *error) {
   const l3_rect region = region_of(*file, roi);
   if (l3_status status = check_region(file->info, region, error)) return status;
-  return l3_decode_tiles(file, roi, output, options, 0, l3_tile_count(file, roi), error);
+  return l3_decode_tiles(file, roi, output, options, 0, l3_region_tile_count(file, roi), error);
 }

@@ -10,7 +10,7 @@ namespace l3 {
 constexpr uint32_t kCacheLine = 64;
 
 // The beginnings of cache lines, one for each row of a tile.
-struct Seam {
+struct PartialLines {
   alignas(kCacheLine) uint8_t lines[L3_TILE][kCacheLine];
 };
 
@@ -42,11 +42,11 @@ struct Kernels {
                     uint32_t rows);
 
   // Copy rows of bytes past the cache, whole lines at a time; null where the back end cannot. Pieces of rows may follow
-  // each other from left to right: a line that `to_right` leaves unfinished waits in the seam, until the next piece,
-  // which comes `from_left`, completes it. `to_right` needs rows of a line at least. Up to a line before and after each
-  // row of `in` may be read, unless `out` and `out_stride` are multiples of a line.
+  // each other from left to right: a line that `to_right` leaves unfinished waits in `partial_lines`, until the next
+  // piece, which comes `from_left`, completes it. `to_right` needs rows of a line at least. Up to a line before and
+  // after each row of `in` may be read, unless `out` and `out_stride` are multiples of a line.
   void (*copy_rows_uncached)(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size,
-                             uint32_t rows, Seam &seam, bool from_left, bool to_right);
+                             uint32_t rows, PartialLines &partial_lines, bool from_left, bool to_right);
 };
 
 extern const Kernels kPortableKernels;

@@ -13,19 +13,19 @@ PathTemplate::PathTemplate(const std::string &text) {
   size_t at = 0;
   while (at <= text.size()) {
     const size_t brace = text.find_first_of("{}", at);
-    Part &part = parts_.emplace_back(text.substr(at, brace - at), Field::none);
+    Token &token = tokens_.emplace_back(text.substr(at, brace - at), Field::none);
     if (brace == std::string::npos) return;
     const size_t end = text.find('}', brace);
     if (text[brace] == '}' || end == std::string::npos) fail("an unmatched brace");
     const std::string field = text.substr(brace + 1, end - brace - 1);
     if (field == "dir")
-      part.field = Field::dir;
+      token.field = Field::dir;
     else if (field == "stem")
-      part.field = Field::stem;
+      token.field = Field::stem;
     else if (field == "name")
-      part.field = Field::name;
+      token.field = Field::name;
     else if (field == "relpath")
-      part.field = Field::relpath;
+      token.field = Field::relpath;
     else
       fail("the unknown field {" + field + "}");
     at = end + 1;
@@ -35,9 +35,9 @@ PathTemplate::PathTemplate(const std::string &text) {
 std::string PathTemplate::path_for(const std::string &image) const {
   const std::filesystem::path path(image);
   std::string result;
-  for (const Part &part : parts_) {
-    result += part.text;
-    switch (part.field) {
+  for (const Token &token : tokens_) {
+    result += token.text;
+    switch (token.field) {
       case Field::dir: result += path.has_parent_path() ? path.parent_path().string() : "."; break;
       case Field::stem: result += path.stem().string(); break;
       case Field::name: result += path.filename().string(); break;

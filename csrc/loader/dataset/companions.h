@@ -20,11 +20,11 @@ class PathTemplate {
 
  private:
   enum class Field { none, dir, stem, name, relpath };
-  struct Part {
+  struct Token {
     std::string text;  // before the field
     Field field;
   };
-  std::vector<Part> parts_;
+  std::vector<Token> tokens_;
 };
 
 }  // namespace dali_l3::loader

@@ -53,10 +53,10 @@ void round_flows(std::vector<Arc> &arcs, int nodes, int64_t unit) {
 
 // The three rows of an epoch's counts: first segment, all whole batches together, last segment.
 struct Rows {
-  std::vector<HitMiss> first, full, last;
+  std::vector<CacheCounts> first, full, last;
 };
 
-Rows round_rows(std::span<const HitMiss> totals, const Segments &segments) {
+Rows round_rows(std::span<const CacheCounts> totals, const Segments &segments) {
   // Arcs lead from each row to the row's formats, from there to the formats' hits and misses. Nodes: rows, formats by
   // row, hits and misses.
   const int formats = static_cast<int>(totals.size()), kinds = 3 + 3 * formats;
@@ -75,7 +75,7 @@ Rows round_rows(std::span<const HitMiss> totals, const Segments &segments) {
   round_flows(arcs, kinds + 2 * formats, size);
 
   Rows rows;
-  std::vector<HitMiss> *const parts[3] = {&rows.first, &rows.full, &rows.last};
+  std::vector<CacheCounts> *const parts[3] = {&rows.first, &rows.full, &rows.last};
   for (size_t i = 0; i < arcs.size(); i += 3)
     parts[i / 3 / formats]->push_back({arcs[i + 1].flow / size, arcs[i + 2].flow / size});
   return rows;
@@ -112,7 +112,7 @@ const std::vector<bool> &EvenSpread::next() {
   return chosen_;
 }
 
-Apportionment::Apportionment(std::span<const HitMiss> totals, const Segments &segments)
+Apportionment::Apportionment(std::span<const CacheCounts> totals, const Segments &segments)
     : segments_(segments), extra_({}, 0) {
   Rows rows = round_rows(totals, segments);
   first_ = std::move(rows.first);
@@ -121,7 +121,7 @@ Apportionment::Apportionment(std::span<const HitMiss> totals, const Segments &se
   if (batches == 0) return;
   std::vector<int64_t> extras;
   for (const auto [hits, misses] : rows.full) {
-    const HitMiss floors{hits / batches, misses / batches};
+    const CacheCounts floors{hits / batches, misses / batches};
     const int64_t floor = (hits + misses) / batches;
     const int64_t more_hits = hits % batches, more_misses = misses % batches;
     const int64_t both = std::max<int64_t>(0, more_hits + more_misses - batches);  // batches with one more of each
@@ -132,7 +132,7 @@ Apportionment::Apportionment(std::span<const HitMiss> totals, const Segments &se
   extra_ = EvenSpread(std::move(extras), batches);
 }
 
-const std::vector<HitMiss> &Apportionment::next() {
+const std::vector<CacheCounts> &Apportionment::next() {
   const int64_t batch = segment_++ - (segments_.first > 0);
   if (batch < 0) return first_;
   if (batch == segments_.full_count) return last_;

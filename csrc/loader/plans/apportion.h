@@ -11,7 +11,7 @@
 namespace dali_l3::loader {
 
 /** Samples of one format. */
-struct HitMiss {
+struct CacheCounts {
   int64_t hits = 0, misses = 0;
 };
 
@@ -49,22 +49,22 @@ class Apportionment {
  public:
   /** @param totals of each format in the epoch, at least one; they add up to the samples of the segments, at most
    * kMaxSamples */
-  Apportionment(std::span<const HitMiss> totals, const Segments &segments);
+  Apportionment(std::span<const CacheCounts> totals, const Segments &segments);
 
   /** The counts of each format in the next segment; at most segments.count() calls. */
-  const std::vector<HitMiss> &next();
+  const std::vector<CacheCounts> &next();
 
  private:
   // A format in the whole batches. Each holds the floors of its hits and misses and up to two more.
   struct Format {
-    HitMiss floors;
+    CacheCounts floors;
     int64_t floor;      // of hits and misses together
     EvenSpread single;  // whether one more is a hit or a miss, in the batches that hold just one more
   };
 
   const Segments segments_;
   int64_t segment_ = 0;
-  std::vector<HitMiss> first_, last_, counts_;
+  std::vector<CacheCounts> first_, last_, counts_;
   std::vector<Format> formats_;
   EvenSpread extra_;  // formats of which a whole batch holds the ceiling
 };

@@ -78,7 +78,7 @@ bool LiquidPlan::plan_next(std::vector<PlannedSample> &samples, bool may_repair)
   const int64_t epoch = next_epoch_++;
   Random random{options_.seed, static_cast<uint64_t>(epoch), static_cast<uint64_t>(options_.shards.shard_id)};
   std::vector<Queue> hits(groups_.size()), misses(groups_.size());
-  std::vector<HitMiss> totals;
+  std::vector<CacheCounts> totals;
   for (size_t i = 0; i < groups_.size(); i++) {
     for (const uint32_t entry : groups_[i].entries) (kept_[entry] ? hits : misses)[i].entries.push_back(entry);
     shuffle(std::span(hits[i].entries), random);
@@ -92,7 +92,7 @@ bool LiquidPlan::plan_next(std::vector<PlannedSample> &samples, bool may_repair)
   samples.clear();
   for (int64_t i = 0; i < segments.count(); i++) {
     const size_t begin = samples.size();
-    const std::vector<HitMiss> &counts = apportionment.next();
+    const std::vector<CacheCounts> &counts = apportionment.next();
     for (size_t format = 0; format < groups_.size(); format++) {
       const size_t first = samples.size();
       const int64_t kept = counts[format].hits, in_memory = epoch > 0 ? kept : 0;
@@ -133,7 +133,7 @@ int64_t LiquidPlan::growth(std::span<const PlannedSample> segment) const {
 //
 // As many samples of a format are kept as are hit, so there is a hit to be evicted for every miss to be kept. Keeping
 // all hits adds nothing, and always fits. (The first epoch has no hits, and fits as it is.)
-void LiquidPlan::keep_more_hits(std::span<PlannedSample> segment, std::span<const HitMiss> counts) const {
+void LiquidPlan::keep_more_hits(std::span<PlannedSample> segment, std::span<const CacheCounts> counts) const {
   struct Swap {
     PlannedSample *miss, *hit;
     int64_t saved;

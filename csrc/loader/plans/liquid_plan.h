@@ -56,7 +56,7 @@ class LiquidPlan final : public EpochPlan {
   bool plan_next(std::vector<PlannedSample> &samples, bool may_repair);
   int64_t growth(std::span<const PlannedSample> segment) const;
   int64_t size_of(const PlannedSample &sample) const { return static_cast<int64_t>(bytes_[sample.entry]); }
-  void keep_more_hits(std::span<PlannedSample> segment, std::span<const HitMiss> counts) const;
+  void keep_more_hits(std::span<PlannedSample> segment, std::span<const CacheCounts> counts) const;
 
   const LiquidPlanOptions options_;
   const std::vector<FormatGroup> groups_;

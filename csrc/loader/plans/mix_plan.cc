@@ -18,7 +18,7 @@ MixPlan::MixPlan(const ShardOptions &options, std::vector<FormatGroup> groups, b
 void MixPlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {
   Random random{seed_, static_cast<uint64_t>(epoch), static_cast<uint64_t>(options_.shard_id)};
   std::vector<std::vector<uint32_t>> queues;  // of each format, in the order of the epoch
-  std::vector<HitMiss> totals;
+  std::vector<CacheCounts> totals;
   for (const FormatGroup &group : groups_) {
     queues.push_back(group.entries);
     if (shuffled_) shuffle(std::span(queues.back()), random);
@@ -31,7 +31,7 @@ void MixPlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {
   std::vector<size_t> dealt(queues.size());
   for (int64_t segment = 0; segment < segments.count(); segment++) {
     const size_t begin = samples.size();
-    const std::vector<HitMiss> &counts = apportionment.next();
+    const std::vector<CacheCounts> &counts = apportionment.next();
     for (size_t format = 0; format < queues.size(); format++) {
       for (int64_t i = 0; i < counts[format].misses; i++) samples.push_back({.entry = queues[format][dealt[format]++]});
     }

@@ -1,7 +1,7 @@
 """The program `dali-l3`.
 
 - `app`: the program as a whole
-- `convert`, `export`, `verify`, `info`: a command each; `profile` is in `profiling.command`
+- `convert`, `export`, `verify`, `info`, `profile`: a command each
 - `common`: options that several commands have, and how they end
 
 Imports no DALI, and image libraries only in the commands that need them.

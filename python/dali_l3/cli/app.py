@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from ..errors import ConversionError
-from ..profiling.command import profile
 from ..version import __version__
 from .common import EXIT_FAILED, EXIT_USAGE, complain, reason
 from .convert import convert
 from .export import export
 from .info import info
+from .profile import profile
 from .verify import verify
 
 app = typer.Typer(

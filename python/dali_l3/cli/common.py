@@ -12,6 +12,7 @@ import typer
 
 from ..conversion.mix_record import RECORD_NAME
 from ..errors import ConversionError
+from ..images.signatures import sniff_file
 from ..jobs.display import Totals, console, printable, show
 from ..jobs.outcomes import Outcome, Outcomes, Task
 from ..jobs.planning import Plan, PlanError
@@ -38,18 +39,18 @@ DryRun = Annotated[
     bool, typer.Option("--dry-run", "-n", help="List on standard output what would be done; write nothing.")
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 also when files were skipped.")]
-Report = Annotated[
+ReportFile = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="Write what became of each file to FILE as JSON lines; '-' is standard output."),
 ]
 
 
-def import_with_image_libraries(*names: str) -> list[ModuleType]:
-    """Imports modules of this package that read images, or says what to install."""
+def import_extra(extra: str, *names: str) -> list[ModuleType]:
+    """Imports modules of this package that need the packages of an extra, or says what to install."""
     try:
         return [importlib.import_module(f"..{name}", __package__) for name in names]
     except ModuleNotFoundError as error:
-        raise ConversionError(f"{error.name} is not installed, try: pip install 'dali-l3[convert]'") from error
+        raise ConversionError(f"{error.name} is not installed, try: pip install 'dali-l3[{extra}]'") from error
 
 
 def finish(
@@ -68,7 +69,10 @@ def finish(
         yield from outcomes
 
     if report and report != "-":
-        _check_report(report, work, dry_run)
+        if dry_run:
+            raise PlanError("--dry-run writes no report: --report - prints it")
+        _check_is_no_file_of(work, report)
+        check_report(report)
     total = len(work.outcomes) + len(work.tasks)
     totals = show(every_outcome(), total, verb, report, listing=dry_run and report != "-")
     for line in closing_lines:
@@ -90,10 +94,18 @@ def complain(message: str) -> None:
     console.print("dali-l3: " + "\n".join(map(printable, message.split("\n"))))
 
 
-def _check_report(report: str, work: Plan, dry_run: bool) -> None:
-    """Raises PlanError in a dry run, which writes nothing, and if the report would replace a file of the run."""
-    if dry_run:
-        raise PlanError("--dry-run writes no report: --report - prints it")
+def check_report(path: str) -> None:
+    """Raises ConversionError if no report can be written to `path`, or if it would replace an image."""
+    if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+        raise ConversionError(f"{path}: no such folder")
+    if os.path.isdir(path):
+        raise ConversionError(f"{path}: a folder; a report needs the name of a file")
+    if os.path.isfile(path) and sniff_file(path):
+        raise ConversionError(f"{path}: the report would replace an image")
+
+
+def _check_is_no_file_of(work: Plan, report: str) -> None:
+    """Raises PlanError if the report would replace a file of the run."""
     items: list[Task | Outcome] = [*work.tasks, *work.outcomes]
     paths = {path for item in items for path in (item.source, item.target) if path}
     paths.update(os.path.join(folder, RECORD_NAME) for folder in work.folders[:1])

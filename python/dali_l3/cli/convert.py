@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..conversion.mix_record import refuse_mixed
+from ..conversion.sources import refuse_to_convert
 from ..images import DEFAULT_MAX_PIXELS
 from ..jobs.planning import PlanError, plan, preview
 from ..jobs.running import run_plan
@@ -17,12 +18,12 @@ from .common import (
     KeepSuffix,
     MaxPixels,
     Overwrite,
-    Report,
+    ReportFile,
     Strict,
     Timeout,
     Workers,
     finish,
-    import_with_image_libraries,
+    import_extra,
 )
 
 
@@ -84,7 +85,7 @@ def convert(
     timeout: Timeout = None,
     dry_run: DryRun = False,
     strict: Strict = False,
-    report: Report = None,
+    report: ReportFile = None,
 ) -> None:
     """Convert an image, or a tree of them, to L3, or to a mix of formats.
 
@@ -112,8 +113,8 @@ def convert(
     dali-l3 convert scans/ scans-l3/ --pages split
     dali-l3 convert train/ train-mix/ --mix l3-fast:7,bmp:3
     """
-    converting, mixing, formats, reading, stored = import_with_image_libraries(
-        "conversion.converting", "conversion.mixing", "images.formats", "images.reading", "images.stored"
+    converting, mixing, formats, reading, stored = import_extra(
+        "convert", "conversion.converting", "conversion.mixing", "images.formats", "images.reading", "images.stored"
     )
     record = None
     if mix is not None:
@@ -128,11 +129,11 @@ def convert(
             raise PlanError("--seed is for --mix")
         refuse_mixed(target)
         format = formats.find_format(f"l3-{(profile or Profile.FAST).value}")
-        direction = converting.direction_to(format, palette.value)
+        conversion = converting.conversion_to(format, palette.value)
         count_pages = reading.count_pages if pages is Pages.SPLIT else None
-        work = plan(source, target, direction, overwrite, keep_suffix, count_pages)
+        work = plan(source, target, conversion, overwrite, keep_suffix, count_pages)
     if dry_run:
-        outcomes = preview(work.tasks, converting.refusal)
+        outcomes = preview(work.tasks, refuse_to_convert)
     else:
         options = stored.ReadOptions(max_pixels, palette.value, page="first" if pages is Pages.FIRST else None)
         function = functools.partial(converting.convert_file, effort=effort, options=options)

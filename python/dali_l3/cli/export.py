@@ -9,7 +9,7 @@ import typer
 
 from ..jobs.planning import plan, preview
 from ..jobs.running import run_plan
-from .common import DryRun, KeepSuffix, Overwrite, Report, Strict, Workers, finish, import_with_image_libraries
+from .common import DryRun, KeepSuffix, Overwrite, ReportFile, Strict, Workers, finish, import_extra
 
 
 def export(
@@ -23,7 +23,7 @@ def export(
     keep_suffix: KeepSuffix = False,
     dry_run: DryRun = False,
     strict: Strict = False,
-    report: Report = None,
+    report: ReportFile = None,
 ) -> None:
     """Convert L3 files back to PNG.
 
@@ -36,10 +36,10 @@ def export(
     dali-l3 export photo.l3 photo.png
     dali-l3 export train-l3/ train-png/
     """
-    (exporting,) = import_with_image_libraries("conversion.exporting")
+    (exporting,) = import_extra("convert", "conversion.exporting")
     work = plan(source, target, exporting.TO_PNG, overwrite, keep_suffix)
     if dry_run:
-        outcomes = preview(work.tasks, exporting.TO_PNG.refusal)
+        outcomes = preview(work.tasks, exporting.TO_PNG.refuse)
     else:
         outcomes = run_plan(work, functools.partial(exporting.export_file, level=level), workers)
     finish(work, outcomes, "exported", report, strict, dry_run)

@@ -13,7 +13,7 @@ from ..images import DEFAULT_MAX_PIXELS
 from ..images.stored import ReadOptions
 from ..jobs.planning import PlanError
 from ..jobs.running import run_plan
-from .common import MaxPixels, Report, Strict, Timeout, Workers, finish
+from .common import MaxPixels, ReportFile, Strict, Timeout, Workers, finish
 
 
 def verify(
@@ -32,7 +32,7 @@ def verify(
     max_pixels: MaxPixels = DEFAULT_MAX_PIXELS,
     timeout: Timeout = None,
     strict: Strict = False,
-    report: Report = None,
+    report: ReportFile = None,
 ) -> None:
     """Prove that image files are sound: L3, and all that convert reads.
 

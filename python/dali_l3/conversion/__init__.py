@@ -1,5 +1,6 @@
 """What the runs of `dali-l3` do to one file, and datasets in several formats.
 
+- `sources`: which files a command takes
 - `converting`, `exporting`, `verifying`: what is done to one file
 - `mixing`, `apportioning`, `mix_record`: datasets in several formats
 

@@ -11,29 +11,16 @@ from ..files import open_regular, target_errors
 from ..images.formats import L3_FAST, Format, find_format
 from ..images.palettes import is_read_otherwise
 from ..images.reading import read_as_stored, read_image, turn_upright
-from ..images.signatures import HEAD_SIZE, IMAGE_SUFFIXES, READABLE_FORMATS, not_an_image, sniff, unsupported
+from ..images.signatures import HEAD_SIZE, IMAGE_SUFFIXES, sniff
 from ..images.stored import DEFAULT_OPTIONS, Palette, ReadOptions
 from ..images.writing import encode_image, prepare_image
-from ..jobs.outcomes import Outcome, Status, Task, reporting
-from ..jobs.planning import Direction, is_other_file
+from ..jobs.outcomes import Outcome, Task, reporting
+from ..jobs.planning import Conversion, is_other_file
 from ..jobs.serving import reserve
+from .sources import refuse_to_convert
 
 
-def refusal(path: str, name: str | None) -> tuple[Status, str] | None:
-    """Why the file at `path`, whose format is called `name`, is not converted, as (status, reason); None if it is."""
-    if name in READABLE_FORMATS:
-        return None
-    if name == "L3":
-        return "skipped", "an L3 file already"
-    if name:
-        return "failed", unsupported(name)
-    if os.path.splitext(path)[1].lower() not in IMAGE_SUFFIXES:
-        return "skipped", "not an image"
-    with open_regular(path) as file:
-        return "failed", not_an_image(file.read(1024)) or "named like an image, but the content is not one"
-
-
-def direction_to(format: Format, palette: Palette | None = None) -> Direction:
+def conversion_to(format: Format, palette: Palette | None = None) -> Conversion:
     """The conversion of images to `format`.
 
     palette: of `ReadOptions`, the choice that L3 files of an earlier run are held to; None: none
@@ -43,10 +30,10 @@ def direction_to(format: Format, palette: Palette | None = None) -> Direction:
         finished = format.is_finished(task.target)
         return finished and not (palette and is_read_otherwise(task.source, task.page, task.target, palette))
 
-    return Direction(format.name, format.suffix, format.signature, IMAGE_SUFFIXES, refusal, is_finished)
+    return Conversion(format.name, format.suffix, format.signature, IMAGE_SUFFIXES, refuse_to_convert, is_finished)
 
 
-TO_L3 = direction_to(find_format(L3_FAST))
+TO_L3 = conversion_to(find_format(L3_FAST))
 
 
 def convert_image(data: bytes, format: str = L3_FAST, effort: int = 2, options: ReadOptions = DEFAULT_OPTIONS) -> bytes:
@@ -77,7 +64,7 @@ def convert_file(task: Task, effort: int = 2, options: ReadOptions = DEFAULT_OPT
     """
     with open_regular(task.source) as file:
         mtime_ns = os.fstat(file.fileno()).st_mtime_ns  # before reading: what is written later is newer
-        refused = refusal(task.source, sniff(file.read(HEAD_SIZE)))
+        refused = refuse_to_convert(task.source, sniff(file.read(HEAD_SIZE)))
         if refused:
             return Outcome(task.source, task.target, *refused)
         file.seek(0)
@@ -91,9 +78,9 @@ def convert_file(task: Task, effort: int = 2, options: ReadOptions = DEFAULT_OPT
     image = turn_upright(stored)
     del stored
     target, notes = task.target, image.notes
-    obstacle = format.obstacle(image.pixels)
-    if obstacle:
-        notes += (f"not representable in {format.name} ({obstacle}): kept as {L3_FAST}",)
+    unsupported = format.unsupported(image.pixels)
+    if unsupported:
+        notes += (f"not representable in {format.name} ({unsupported}): kept as {L3_FAST}",)
         target = target.removesuffix(format.suffix)
         format = find_format(L3_FAST, effort)
         target += format.suffix

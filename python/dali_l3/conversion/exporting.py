@@ -10,29 +10,21 @@ from ..codec import decode, peek, read_metadata
 from ..files import open_regular
 from ..images.encoders import encode_png
 from ..images.formats import find_format
-from ..images.signatures import HEAD_SIZE, not_an_image, sniff
+from ..images.signatures import HEAD_SIZE, sniff
 from ..images.writing import prepare_image
-from ..jobs.outcomes import Outcome, Status, Task, reporting
-from ..jobs.planning import Direction
+from ..jobs.outcomes import Outcome, Task, reporting
+from ..jobs.planning import Conversion
 from ..jobs.serving import reserve
+from .sources import L3_SUFFIXES, refuse_to_export
 
 _PNG = find_format("png")
-
-
-def _refusal(path: str, name: str | None) -> tuple[Status, str] | None:
-    if name == "L3":
-        return None
-    if os.path.splitext(path)[1].lower() in TO_PNG.source_suffixes:
-        with open_regular(path) as file:
-            return "failed", not_an_image(file.read(1024)) or "named like an L3 file, but the content is not one"
-    return "skipped", "not an L3 file"
 
 
 def _is_finished(task: Task) -> bool:
     return _PNG.is_finished(task.target)
 
 
-TO_PNG = Direction(_PNG.name, _PNG.suffix, _PNG.signature, frozenset({".l3"}), _refusal, _is_finished)
+TO_PNG = Conversion(_PNG.name, _PNG.suffix, _PNG.signature, L3_SUFFIXES, refuse_to_export, _is_finished)
 
 
 @reporting
@@ -45,9 +37,9 @@ def export_file(task: Task, level: int = 6) -> Outcome:
     """
     with open_regular(task.source) as file:
         mtime_ns = os.fstat(file.fileno()).st_mtime_ns
-        refusal = _refusal(task.source, sniff(file.read(HEAD_SIZE)))
-        if refusal:
-            return Outcome(task.source, task.target, *refusal)
+        refused = refuse_to_export(task.source, sniff(file.read(HEAD_SIZE)))
+        if refused:
+            return Outcome(task.source, task.target, *refused)
         file.seek(0)
         data = file.read()
     reserve(peek(data).raw_size)

@@ -16,11 +16,12 @@ from ..images.formats import find_format
 from ..images.signatures import sniff_file
 from ..images.stored import Palette
 from ..jobs.outcomes import Outcomes
-from ..jobs.planning import Direction, Plan, PlanError, plan_tree
+from ..jobs.planning import Conversion, Plan, PlanError, plan_tree
 from ..jobs.walking import walk
 from .apportioning import apportion
-from .converting import TO_L3, direction_to, refusal
+from .converting import TO_L3, conversion_to
 from .mix_record import RECORD_NAME, MixedImage, MixRecord, MixSettings
+from .sources import refuse_to_convert
 
 
 def parse_mix(text: str) -> dict[str, int]:
@@ -109,14 +110,14 @@ def plan_mix(
         raise PlanError(f"{target}: made with {earlier.settings}; continue with that, or choose another folder")
     record = earlier or MixRecord(settings)
 
-    def choose(files: list[str]) -> dict[str, Direction]:
+    def choose(files: list[str]) -> dict[str, Conversion]:
         if not earlier and walk(target).files:
             raise PlanError(f"{target}: holds files, but no {RECORD_NAME}; a mix wants a folder of its own")
         images = [path for path in files if _is_image(os.path.join(source, path))]
         drawn = draw(images, mix, seed, {path: image.drawn for path, image in record.images.items()})
         for path, name in drawn.items():
             record.images.setdefault(path, MixedImage(name))
-        return {path: _direction_of(record.images[path]) if path in drawn else TO_L3 for path in files}
+        return {path: _conversion_of(record.images[path]) if path in drawn else TO_L3 for path in files}
 
     work = plan_tree(source, target, choose, overwrite, keep_suffix)
     for outcome in work.outcomes:
@@ -150,19 +151,19 @@ def recorded(outcomes: Outcomes, record: MixRecord, source: str, target: str) ->
 
 def _is_image(path: str) -> bool:
     try:
-        return refusal(path, sniff_file(path)) is None
+        return refuse_to_convert(path, sniff_file(path)) is None
     except OSError:  # the attempt to convert it will tell
         return False
 
 
-def _direction_of(image: MixedImage) -> Direction:
-    return _direction_to(image.format or image.drawn, is_recorded=image.format is not None)
+def _conversion_of(image: MixedImage) -> Conversion:
+    return _conversion_to(image.format or image.drawn, is_recorded=image.format is not None)
 
 
 @functools.cache
-def _direction_to(name: str, is_recorded: bool) -> Direction:
+def _conversion_to(name: str, is_recorded: bool) -> Conversion:
     format = find_format(name)
-    direction = direction_to(format)
+    conversion = conversion_to(format)
     if format.lossy and not is_recorded:  # the file's loss is unknown, for the run that wrote it was killed
-        return dataclasses.replace(direction, is_finished=lambda task: False)
-    return direction
+        return dataclasses.replace(conversion, is_finished=lambda task: False)
+    return conversion

@@ -10,35 +10,15 @@ from collections.abc import Sequence
 from ..codec import decode, peek, read_metadata
 from ..errors import L3Error
 from ..files import open_regular
-from ..images.signatures import (
-    HEAD_SIZE,
-    IMAGE_SUFFIXES,
-    READABLE_FORMATS,
-    not_an_image,
-    sniff,
-    sniff_file,
-    unsupported,
-)
+from ..images.signatures import HEAD_SIZE, sniff, sniff_file
 from ..images.stored import DEFAULT_OPTIONS, DamagedImageError, ImageError, OversizeError, ReadOptions, admit
-from ..jobs.outcomes import Outcome, Status, Task, reporting
+from ..jobs.outcomes import Outcome, Task, reporting
 from ..jobs.planning import Plan
 from ..jobs.serving import reserve
 from ..jobs.walking import scan
+from .sources import refuse_to_verify
 
 _DAMAGE = frozenset({"signature", "truncated", "corrupt", "checksum"})  # of L3Error.status
-_SUFFIXES = IMAGE_SUFFIXES | {".l3"}
-
-
-def refusal(path: str, name: str | None) -> tuple[Status, str] | None:
-    """Why the file at `path`, whose format is called `name`, is not decoded, as (status, reason); None if it is."""
-    if name == "L3" or name in READABLE_FORMATS:
-        return None
-    if name:
-        return "skipped", unsupported(name)
-    if os.path.splitext(path)[1].lower() not in _SUFFIXES:
-        return "skipped", "not an image"
-    with open_regular(path) as file:
-        return "failed", not_an_image(file.read(1024)) or "named like an image, but the content is not one"
 
 
 def plan_verification(paths: Sequence[str], quarantine: str | None = None) -> Plan:
@@ -59,7 +39,7 @@ def plan_verification(paths: Sequence[str], quarantine: str | None = None) -> Pl
 def _add_file(work: Plan, path: str) -> None:
     """Adds a file that was asked for by name: it fails where it would be skipped in a folder."""
     with contextlib.suppress(OSError):  # the attempt to verify it will tell
-        refused = refusal(path, sniff_file(path))
+        refused = refuse_to_verify(path, sniff_file(path))
         if refused:
             work.outcomes.append(Outcome(path, None, "failed", refused[1], damaged=refused[0] == "failed"))
             return
@@ -78,7 +58,7 @@ def verify_file(task: Task, options: ReadOptions = DEFAULT_OPTIONS) -> Outcome:
     with open_regular(task.source) as file:
         head = file.read(HEAD_SIZE)
         name = sniff(head)
-        refused = refusal(task.source, name)
+        refused = refuse_to_verify(task.source, name)
         if refused:
             return Outcome(task.source, None, *refused, damaged=refused[0] == "failed")
         data = head + file.read()

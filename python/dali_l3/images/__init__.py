@@ -6,7 +6,7 @@
 - `png_chunks`, `png_metadata`, `png_pixels`: the parts of `png`
 - `exif`: orientation
 - `encoders`, `formats`, `writing`: arrays to image files, and the proof that they are the same
-- `wholeness`: whether an image file is whole, without decoding it
+- `completeness`: whether an image file is whole, without decoding it
 
 Nothing here imports DALI. What reads or writes image files needs the packages of the extra `convert`.
 """

@@ -12,11 +12,18 @@ import numpy as np
 
 from ..codec import decode, encode, peek, read_metadata
 from ..errors import ConversionError
+from .completeness import (
+    is_complete_bmp,
+    is_complete_jpeg,
+    is_complete_l3,
+    is_complete_png,
+    is_complete_tiff,
+    is_complete_webp,
+)
 from .encoders import encode_bmp, encode_jpeg, encode_png, encode_tiff, encode_webp
 from .exif import PREFIX
 from .reading import read_as_stored
 from .stored import ReadOptions
-from .wholeness import is_whole_bmp, is_whole_jpeg, is_whole_l3, is_whole_png, is_whole_tiff, is_whole_webp
 
 L3_FAST = "l3-fast"
 """The default, and the refuge of images that another format cannot hold: L3 holds all that can be read."""
@@ -37,7 +44,7 @@ class Format:
     decode: the bytes of a file to pixels and metadata
     is_finished: whether the file at a path, of this signature, is whole and holds what `encode` would write, as far as
         can be told without decoding it
-    obstacle: for pixels, what about them the format cannot hold; None if it holds them
+    unsupported: for pixels, what about them the format cannot hold; None if it holds them
     metadata_limits: keys of the metadata that it keeps, each with the most bytes; None: it keeps all
     lossy: whether pixels change
     memory: times the size of the pixels that encoding takes at most, themselves included
@@ -51,7 +58,7 @@ class Format:
     encode: Callable[[np.ndarray, Mapping[str, bytes]], bytes]
     decode: Callable[[bytes], tuple[np.ndarray, dict[str, bytes]]]
     is_finished: Callable[[str], bool]
-    obstacle: Callable[[np.ndarray], str | None] = _holds_all
+    unsupported: Callable[[np.ndarray], str | None] = _holds_all
     metadata_limits: Mapping[str, int] | None = None
     lossy: bool = False
     memory: int = 2
@@ -107,7 +114,7 @@ def _l3(name: str, profile: str, effort: int) -> Format:
     def encode_l3(pixels: np.ndarray, metadata: Mapping[str, bytes]) -> bytes:
         return encode(pixels, profile=profile, effort=effort, metadata=metadata)
 
-    is_finished = functools.partial(is_whole_l3, profile=profile)
+    is_finished = functools.partial(is_complete_l3, profile=profile)
     return Format(name, ".l3", "L3", encode_l3, _decode_l3, is_finished, matches=_l3_matches)
 
 
@@ -143,39 +150,51 @@ def _decode_image(data: bytes) -> tuple[np.ndarray, dict[str, bytes]]:
     return stored.pixels, {key: value for key, value in metadata.items() if value}
 
 
-def _obstacle(pixels: np.ndarray, channels: tuple[int, ...], max_side: int = sys.maxsize) -> str | None:
-    """The obstacle in a format of 8-bit pixels of so many channels."""
+def _unsupported(pixels: np.ndarray, channels: tuple[int, ...], max_side: int = sys.maxsize) -> str | None:
+    """What a format of 8-bit pixels of so many channels cannot hold of an image."""
     if pixels.dtype != np.uint8:
         return "16-bit samples"
     count = pixels.shape[2] if pixels.ndim == 3 else 1
     if count not in channels:
         return _PIXELS_OF_CHANNELS[count]
-    return _side_obstacle(pixels, max_side)
+    return _side_unsupported(pixels, max_side)
 
 
-def _side_obstacle(pixels: np.ndarray, max_side: int) -> str | None:
+def _side_unsupported(pixels: np.ndarray, max_side: int) -> str | None:
     return f"a side of more than {max_side} pixels" if max(pixels.shape[:2]) > max_side else None
 
 
-def _webp_obstacle(pixels: np.ndarray) -> str | None:
-    obstacle = _obstacle(pixels, (3, 4), 16383)
-    if not obstacle and pixels.shape[2] == 4 and pixels[:, :, 3].min() == 255:
+def _webp_unsupported(pixels: np.ndarray) -> str | None:
+    unsupported = _unsupported(pixels, (3, 4), 16383)
+    if not unsupported and pixels.shape[2] == 4 and pixels[:, :, 3].min() == 255:
         return "an alpha channel without transparency"  # which the encoder drops
-    return obstacle
+    return unsupported
 
 
-_png_obstacle = functools.partial(_side_obstacle, max_side=1_000_000)  # of libpng, unless programs raise it
-_bmp_obstacle = functools.partial(_obstacle, channels=(1, 3))
-_jpeg_obstacle = functools.partial(_obstacle, channels=(1, 3), max_side=65500)
+_png_unsupported = functools.partial(_side_unsupported, max_side=1_000_000)  # of libpng, unless programs raise it
+_bmp_unsupported = functools.partial(_unsupported, channels=(1, 3))
+_jpeg_unsupported = functools.partial(_unsupported, channels=(1, 3), max_side=65500)
 
 _LOSSLESS_FORMATS = {
     "png": Format(
-        "png", ".png", "PNG", encode_png, _decode_image, is_whole_png, _png_obstacle, _ALL_METADATA, memory=3
+        "png", ".png", "PNG", encode_png, _decode_image, is_complete_png, _png_unsupported, _ALL_METADATA, memory=3
     ),
-    "tiff": Format("tiff", ".tiff", "TIFF", encode_tiff, _decode_image, is_whole_tiff, metadata_limits=_TIFF_METADATA),
-    "bmp": Format("bmp", ".bmp", "BMP", encode_bmp, _decode_image, is_whole_bmp, _bmp_obstacle, metadata_limits={}),
+    "tiff": Format(
+        "tiff", ".tiff", "TIFF", encode_tiff, _decode_image, is_complete_tiff, metadata_limits=_TIFF_METADATA
+    ),
+    "bmp": Format(
+        "bmp", ".bmp", "BMP", encode_bmp, _decode_image, is_complete_bmp, _bmp_unsupported, metadata_limits={}
+    ),
     "webp": Format(
-        "webp", ".webp", "WebP", encode_webp, _decode_image, is_whole_webp, _webp_obstacle, _ALL_METADATA, memory=16
+        "webp",
+        ".webp",
+        "WebP",
+        encode_webp,
+        _decode_image,
+        is_complete_webp,
+        _webp_unsupported,
+        _ALL_METADATA,
+        memory=16,
     ),
 }
 
@@ -192,8 +211,8 @@ def _lossy_jpeg(quality: int) -> Format:
         "JPEG",
         functools.partial(encode_jpeg, quality=quality),
         _decode_image,
-        is_whole_jpeg,
-        _jpeg_obstacle,
+        is_complete_jpeg,
+        _jpeg_unsupported,
         _JPEG_METADATA,
         lossy=True,
         memory=3,

@@ -35,9 +35,9 @@ def encode_image(pixels: np.ndarray, metadata: Mapping[str, bytes], format: Form
 
     Raises ConversionError if the format cannot hold the pixels, L3Error if its encoder refuses them.
     """
-    obstacle = format.obstacle(pixels)
-    if obstacle:
-        raise ConversionError(f"not representable in {format.name} ({obstacle})")
+    unsupported = format.unsupported(pixels)
+    if unsupported:
+        raise ConversionError(f"not representable in {format.name} ({unsupported})")
     return format.encode(_as_held(pixels, format), format.storable(metadata))
 
 

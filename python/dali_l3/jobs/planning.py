@@ -18,19 +18,19 @@ class PlanError(ConversionError):
     """A request that would mix up or overwrite files. Nothing has been written."""
 
 
-Refusal = Callable[[str, str | None], tuple[Status, str] | None]
+SourceCheck = Callable[[str, str | None], tuple[Status, str] | None]
 PageCount = Callable[[str], int]
 
 
 @dataclass(frozen=True)
-class Direction:
-    """One way of conversion.
+class Conversion:
+    """A way to convert files.
 
     name: of the format that is written, for tasks
     suffix: of the files that are written
     signature: their format, as `signatures.sniff` names it
     source_suffixes: suffixes that give way to `suffix`; others stay and are followed by it
-    refusal: for a source's path and its format (None: unknown), why it is not converted, as (status, reason), or None
+    refuse: for a source's path and its format (None: unknown), why it is not converted, as (status, reason), or None
     is_finished: whether a task's target, which has this signature, is whole and holds what would be written
     """
 
@@ -38,7 +38,7 @@ class Direction:
     suffix: str
     signature: str
     source_suffixes: frozenset[str]
-    refusal: Refusal
+    refuse: SourceCheck
     is_finished: Callable[[Task], bool]
 
 
@@ -65,7 +65,7 @@ class Plan:
 def plan(
     source: str,
     target: str,
-    direction: Direction,
+    conversion: Conversion,
     overwrite: bool = False,
     keep_suffix: bool = False,
     count_pages: PageCount | None = None,
@@ -87,17 +87,17 @@ def plan(
         raise PlanError(f"{source}: no such file or folder")
     if os.path.isdir(source):
         return plan_tree(
-            source, target, lambda files: dict.fromkeys(files, direction), overwrite, keep_suffix, count_pages
+            source, target, lambda files: dict.fromkeys(files, conversion), overwrite, keep_suffix, count_pages
         )
-    result, tasks = _pair_file(source, target, direction, overwrite, keep_suffix, count_pages)
-    _settle(result, [(task, direction) for task in tasks], overwrite)
+    result, tasks = _pair_file(source, target, conversion, overwrite, keep_suffix, count_pages)
+    _settle(result, [(task, conversion) for task in tasks], overwrite)
     return result
 
 
 def plan_tree(
     source: str,
     target: str,
-    choose: Callable[[list[str]], Mapping[str, Direction]],
+    choose: Callable[[list[str]], Mapping[str, Conversion]],
     overwrite: bool = False,
     keep_suffix: bool = False,
     count_pages: PageCount | None = None,
@@ -116,28 +116,28 @@ def plan_tree(
     for folder in folders:
         if os.path.exists(folder) and is_inside(folder, source):
             raise PlanError(f"{folder}: this target folder is a link into the source")
-    directions = choose(tree.files)
+    conversions = choose(tree.files)
     pairs = []
     for path in tree.files:
-        direction = directions[path]
-        name = os.path.join(target, _target_name(path, direction, keep_suffix))
-        tasks = _tasks(os.path.join(source, path), name, direction, count_pages)
-        pairs += [(task, direction) for task in tasks]
+        conversion = conversions[path]
+        name = os.path.join(target, _target_name(path, conversion, keep_suffix))
+        tasks = _tasks(os.path.join(source, path), name, conversion, count_pages)
+        pairs += [(task, conversion) for task in tasks]
     _check_collisions(pairs)
     result = Plan(outcomes=tree.outcomes, folders=folders)
     _settle(result, pairs, overwrite)
     return result
 
 
-def preview(tasks: list[Task], refusal: Refusal) -> Outcomes:
+def preview(tasks: list[Task], refuse: SourceCheck) -> Outcomes:
     """What a dry run reports: the tasks that would be attempted, judged by the signatures of their files."""
     for task in tasks:
-        yield _preview(task, refusal)
+        yield _preview(task, refuse)
 
 
 @reporting
-def _preview(task: Task, refusal: Refusal) -> Outcome:
-    refused = refusal(task.source, sniff_file(task.source))
+def _preview(task: Task, refuse: SourceCheck) -> Outcome:
+    refused = refuse(task.source, sniff_file(task.source))
     status, reason = refused or ("planned", "")
     return Outcome(task.source, task.target, status, reason, format=task.format)
 
@@ -145,7 +145,7 @@ def _preview(task: Task, refusal: Refusal) -> Outcome:
 def _pair_file(
     source: str,
     target: str,
-    direction: Direction,
+    conversion: Conversion,
     overwrite: bool,
     keep_suffix: bool,
     count_pages: PageCount | None,
@@ -154,40 +154,40 @@ def _pair_file(
         raise PlanError(f"{source}: not a regular file")
     is_folder = os.path.isdir(target) or target.endswith(os.sep)
     if is_folder:
-        target = os.path.join(target, _target_name(os.path.basename(source), direction, keep_suffix))
-    elif os.path.splitext(target)[1].lower() != direction.suffix:
-        raise PlanError(f"{target}: the target of a file must end in {direction.suffix} or be an existing folder")
-    tasks = _tasks(source, target, direction, count_pages)
+        target = os.path.join(target, _target_name(os.path.basename(source), conversion, keep_suffix))
+    elif os.path.splitext(target)[1].lower() != conversion.suffix:
+        raise PlanError(f"{target}: the target of a file must end in {conversion.suffix} or be an existing folder")
+    tasks = _tasks(source, target, conversion, count_pages)
     if len(tasks) > 1 and not is_folder:
         raise PlanError(f"{target}: not a folder, which the {len(tasks)} pages of {source} need as their target")
     if os.path.exists(target) and os.path.samefile(source, target):
         raise PlanError(f"{source}: source and target are the same file")
     if not (is_folder or overwrite) and os.path.lexists(target):
         raise PlanError(f"{target}: exists already; --overwrite replaces it")
-    refused = direction.refusal(source, sniff_file(source))
+    refused = conversion.refuse(source, sniff_file(source))
     if refused:  # what may be skipped in a tree is a failure when it is asked for by name
         return Plan(outcomes=[Outcome(source, target, "failed", refused[1])]), []
     return Plan(folders=[os.path.dirname(target) or os.curdir]), tasks
 
 
-def _target_name(path: str, direction: Direction, keep_suffix: bool) -> str:
+def _target_name(path: str, conversion: Conversion, keep_suffix: bool) -> str:
     stem, suffix = os.path.splitext(path)
-    if not keep_suffix and suffix.lower() in direction.source_suffixes:
+    if not keep_suffix and suffix.lower() in conversion.source_suffixes:
         path = stem
-    return path + direction.suffix
+    return path + conversion.suffix
 
 
-def _tasks(source: str, target: str, direction: Direction, count_pages: PageCount | None) -> list[Task]:
+def _tasks(source: str, target: str, conversion: Conversion, count_pages: PageCount | None) -> list[Task]:
     """The conversion of the file `source` to `target`, or, if it has several pages, to a file beside it for each."""
     try:
         pages = count_pages(source) if count_pages else 1
     except (OSError, ConversionError):  # the attempt to convert it will tell
         pages = 1
     if pages <= 1:
-        return [Task(source, target, direction.name)]
+        return [Task(source, target, conversion.name)]
     stem, suffix = os.path.splitext(target)
     width = len(str(pages))
-    return [Task(source, f"{stem}-{page + 1:0{width}}{suffix}", direction.name, page) for page in range(pages)]
+    return [Task(source, f"{stem}-{page + 1:0{width}}{suffix}", conversion.name, page) for page in range(pages)]
 
 
 def is_inside(path: str, folder: str) -> bool:
@@ -196,14 +196,14 @@ def is_inside(path: str, folder: str) -> bool:
     return os.path.commonpath([path, folder]) == folder
 
 
-def _check_collisions(pairs: list[tuple[Task, Direction]]) -> None:
+def _check_collisions(pairs: list[tuple[Task, Conversion]]) -> None:
     rivals = defaultdict(list)
-    for task, direction in pairs:
-        rivals[task.target.removesuffix(direction.suffix)].append((task, direction))
+    for task, conversion in pairs:
+        rivals[task.target.removesuffix(conversion.suffix)].append((task, conversion))
     collisions = []
     for group in rivals.values():
         if len(group) > 1:  # only then is it worth opening them: a.png beside a.txt is no collision
-            images = [task for task, direction in group if _preview(task, direction.refusal).status == "planned"]
+            images = [task for task, conversion in group if _preview(task, conversion.refuse).status == "planned"]
             if len(images) > 1:
                 collisions.append(f"  {', '.join(task.source for task in images)} -> {images[0].target}")
     if collisions:
@@ -211,26 +211,26 @@ def _check_collisions(pairs: list[tuple[Task, Direction]]) -> None:
         raise PlanError(f"several sources would become one file; rename them, or keep their suffixes:\n{shown}")
 
 
-def _settle(result: Plan, pairs: list[tuple[Task, Direction]], overwrite: bool) -> None:
+def _settle(result: Plan, pairs: list[tuple[Task, Conversion]], overwrite: bool) -> None:
     """Sorts tasks into those to do and those whose target makes them needless or impossible."""
-    for task, direction in pairs:
-        settled = None if overwrite else _settled(task, direction)
+    for task, conversion in pairs:
+        settled = None if overwrite else _settled(task, conversion)
         if settled:
             result.outcomes.append(settled)
         else:
             result.tasks.append(task)
 
 
-def _settled(task: Task, direction: Direction) -> Outcome | None:
+def _settled(task: Task, conversion: Conversion) -> Outcome | None:
     if not os.path.lexists(task.target):
         return None
     try:
-        if is_other_file(task.target, direction.signature):
-            reason = f"the target exists and is not a file of format {direction.signature}"
+        if is_other_file(task.target, conversion.signature):
+            reason = f"the target exists and is not a file of format {conversion.signature}"
             return Outcome(task.source, task.target, "failed", reason, page=task.page)
         # Not "at least as new": a source that was replaced may well be old.
-        if is_dated(task.target, os.stat(task.source).st_mtime_ns) and direction.is_finished(task):
-            return Outcome(task.source, task.target, "kept", "done before", format=direction.name, page=task.page)
+        if is_dated(task.target, os.stat(task.source).st_mtime_ns) and conversion.is_finished(task):
+            return Outcome(task.source, task.target, "kept", "done before", format=conversion.name, page=task.page)
     except OSError:  # it disappeared or cannot be read: the attempt to write it will tell
         pass
     return None

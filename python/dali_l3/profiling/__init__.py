@@ -3,14 +3,13 @@
 - `sampling`: images that stand for the dataset
 - `encoding`: the sample in every candidate format, on the disk to measure
 - `measuring`: throughput of real DALI pipelines
-- `costs`: the model: what images cost in each format, and what a mix of formats reaches
+- `cost_model`: the model: what images cost in each format, and what a mix of formats reaches
 - `mixing_program`, `ratio_search`: the best mix, by linear programming over the costs, and by the paper's search
 - `diagnosis`: what limits the dataset as it is
 - `quality`: what lossy formats lose
 - `profiler`: all of that, one after the other
-- `applying`: the dataset at the recommended ratio
+- `dataset`: the dataset at the recommended ratio
 - `report`: what was found, on the terminal, as JSON and as HTML
-- `command`: `dali-l3 profile`
 
 Needs DALI and the packages of the extra `profile`.
 """

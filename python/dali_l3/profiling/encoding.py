@@ -150,7 +150,7 @@ def _read(path: str, times: int) -> NDArray[Any]:
 def _write(pixels: NDArray[Any], formats: tuple[str, ...], folder: str, name: str) -> Iterator[tuple[str, EncodedFile]]:
     for wanted in formats:
         format = find_format(wanted)
-        if format.obstacle(pixels):
+        if format.unsupported(pixels):
             format = find_format(L3_FAST)
         path = os.path.join(folder, wanted, name + format.suffix)
         written = write_image(path, pixels, {}, format)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.optimize import linprog
 
-from .costs import Conditions, FormatCosts, hit_ratio, predict
+from .cost_model import Conditions, FormatCosts, hit_ratio, predict
 
 Shares = dict[str, float]
 

@@ -17,7 +17,7 @@ from ..errors import ConversionError
 from ..images.formats import find_format
 from ..jobs.workers import default_workers
 from . import DEFAULT_FORMATS, encoding
-from .costs import Conditions, FormatCosts, Prediction, hit_ratio, predict
+from .cost_model import Conditions, FormatCosts, Prediction, hit_ratio, predict
 from .diagnosis import Diagnosis, diagnose
 from .encoding import EncodedSample
 from .isolation import call_isolated
@@ -118,7 +118,7 @@ class WrittenDataset:
 
 
 @dataclass
-class Profile:
+class DatasetProfile:
     """What was found.
 
     source: the dataset; images, bytes: what it holds; sample: the number of images that were measured
@@ -152,7 +152,7 @@ class Profile:
     failures: list[tuple[str, str]] = field(default_factory=list)
 
 
-Report = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 """Called with what is being done, how many steps of it are done, and of how many."""
 
 
@@ -165,8 +165,8 @@ def profile(
     options: Options,
     step: Consume | None = None,
     announce: Callable[[int, str], None] = lambda size, folder: None,
-    progress: Report = _silent,
-) -> Profile:
+    progress: ProgressCallback = _silent,
+) -> DatasetProfile:
     """Profiles the tree of images `source`.
 
     step: the training step, called with the outputs of every batch of the diagnosis
@@ -206,7 +206,7 @@ def profile(
         quality = sweep(options.quality, sample, setting, progress)
     recommendation, mixes = recommend(costs, conditions)
     most = diagnosis.stages[0].throughput.mean if step else float("inf")
-    return Profile(
+    return DatasetProfile(
         source=source,
         images=dataset.images,
         bytes=dataset.bytes,
@@ -246,7 +246,11 @@ def _temporary_folder(work: str) -> tempfile.TemporaryDirectory[str]:
 
 
 def _encode(
-    chosen: Sequence[str], options: Options, folder: str, announce: Callable[[int, str], None], progress: Report
+    chosen: Sequence[str],
+    options: Options,
+    folder: str,
+    announce: Callable[[int, str], None],
+    progress: ProgressCallback,
 ) -> EncodedSample:
     formats = list(dict.fromkeys((*options.formats, *options.quality)))
     announced = encoding.announce(chosen, formats, _ticks(progress, "reading the sample", len(chosen)))
@@ -308,7 +312,7 @@ def _search_best_pair(
     costs: Mapping[str, FormatCosts],
     setting: Setting,
     conditions: Conditions,
-    progress: Report,
+    progress: ProgressCallback,
 ) -> PairSearch | None:
     """The paper's search, for the pair of formats whose best mix the model gives the highest throughput.
 
@@ -355,12 +359,12 @@ def mixed(sample: EncodedSample, encoded: str, raw: str, tenths: int) -> list[st
     return [pair[0] if number * tenths % TENTHS < tenths else pair[1] for number, pair in enumerate(pairs)]
 
 
-def _ticks(progress: Report, what: str, total: int) -> Callable[[], None]:
+def _ticks(progress: ProgressCallback, what: str, total: int) -> Callable[[], None]:
     done = itertools.count(1)
     progress(what, 0, total)
     return lambda: progress(what, next(done), total)
 
 
-def _names(progress: Report, what: str, total: int) -> Callable[[str], None]:
+def _names(progress: ProgressCallback, what: str, total: int) -> Callable[[str], None]:
     done = itertools.count()
     return lambda name: progress(f"{what}: {name}", next(done), total)

@@ -13,8 +13,8 @@ using namespace dali_l3::loader;
 namespace {
 
 // An epoch's samples by format, of random sizes, some of them with no hits or no misses.
-std::vector<HitMiss> random_totals(Random &random, int formats, int64_t largest) {
-  std::vector<HitMiss> totals;
+std::vector<CacheCounts> random_totals(Random &random, int formats, int64_t largest) {
+  std::vector<CacheCounts> totals;
   for (int i = 0; i < formats; i++) {
     const int64_t samples = 1 + random.below(static_cast<uint32_t>(largest));
     const int64_t hits = random.below(4) ? random.below(static_cast<uint32_t>(samples + 1)) : random.below(2) * samples;
@@ -23,7 +23,7 @@ std::vector<HitMiss> random_totals(Random &random, int formats, int64_t largest)
   return totals;
 }
 
-int64_t size_of(const std::vector<HitMiss> &totals) {
+int64_t size_of(const std::vector<CacheCounts> &totals) {
   int64_t size = 0;
   for (const auto [hits, misses] : totals) size += hits + misses;
   return size;
@@ -35,17 +35,17 @@ bool is_share(int64_t count, int64_t total, int64_t part, int64_t size) {
 }
 
 // Returns the largest distance, in samples, of what a kind has got up to a segment from its exact share.
-double check_epoch(const std::vector<HitMiss> &totals, const Segments &segments) {
+double check_epoch(const std::vector<CacheCounts> &totals, const Segments &segments) {
   double drift = 0;
   const int64_t size = size_of(totals);
   Apportionment apportionment(totals, segments);
-  std::vector<HitMiss> sums(totals.size());
+  std::vector<CacheCounts> sums(totals.size());
   int64_t done = 0;
   for (int64_t segment = 0; segment < segments.count(); segment++) {
     const bool is_first = segments.first > 0 && segment == 0,
                is_last = segments.last > 0 && segment == segments.count() - 1;
     const int64_t part = is_first ? segments.first : is_last ? segments.last : segments.full;
-    const std::vector<HitMiss> &counts = apportionment.next();
+    const std::vector<CacheCounts> &counts = apportionment.next();
     CHECK_EQUAL(counts.size(), totals.size());
     CHECK_EQUAL(size_of(counts), part);
     done += part;
@@ -74,7 +74,8 @@ TEST(every_count_is_the_floor_or_the_ceiling_of_its_share) {
   Random random{1};
   for (int i = 0; i < 20000; i++) {
     const testing::Context context("case %d", i);
-    const std::vector<HitMiss> totals = random_totals(random, 1 + static_cast<int>(random.below(6)), i % 2 ? 30 : 300);
+    const std::vector<CacheCounts> totals =
+        random_totals(random, 1 + static_cast<int>(random.below(6)), i % 2 ? 30 : 300);
     const ShardOptions options{.pad_last_batch = random.below(4) == 0,
                                .batch_size = static_cast<int>(1 + random.below(40))};
     CHECK(check_epoch(totals, segments_of(options, size_of(totals), random.below(50))) < 2.5);

@@ -113,7 +113,7 @@ void check_liquid(const Case &of, int epochs) {
     if (batch.front().epoch >= static_cast<uint32_t>(epochs)) break;
     memory.deliver(batch);
 
-    std::map<uint32_t, std::map<FileFormat, HitMiss>> counts;
+    std::map<uint32_t, std::map<FileFormat, CacheCounts>> counts;
     std::map<uint32_t, std::map<FileFormat, int64_t>> keeps;
     std::map<uint32_t, int64_t> parts;
     for (const PlannedSample &sample : batch) {

@@ -202,11 +202,11 @@ L3_API l3_status l3_decode(const l3_file *file, const l3_rect *roi, const l3_out
                            l3_error *error);
 
 /**
- * The same in pieces, for callers with their own threads: tiles [first, first + count) of the l3_tile_count() tiles
- * that `roi` touches, in row-major order. Pieces write disjoint pixels and may run concurrently. `roi` must lie inside
- * the image.
+ * The same in pieces, for callers with their own threads: tiles [first, first + count) of the l3_region_tile_count()
+ * tiles that `roi` touches, in row-major order. Pieces write disjoint pixels and may run concurrently. `roi` must lie
+ * inside the image.
  */
-L3_API uint32_t l3_tile_count(const l3_file *file, const l3_rect *roi);
+L3_API uint32_t l3_region_tile_count(const l3_file *file, const l3_rect *roi);
 L3_API l3_status l3_decode_tiles(const l3_file *file, const l3_rect *roi, const l3_output *output, uint32_t options,
                                  uint32_t first, uint32_t count, l3_error *error);
 

@@ -71,7 +71,7 @@ def has_palette(path: str, page: int = 0) -> bool:
             return False
 
 
-def is_whole(file: BinaryIO) -> bool:
+def is_complete(file: BinaryIO) -> bool:
     """Whether the strips or tiles of its first page are there."""
     try:
         return has_all_data(read_first_directory(file))

@@ -14,10 +14,10 @@ import numpy as np
 from . import machine, tables
 
 if TYPE_CHECKING:
-    from ..profiler import Profile
+    from ..profiler import DatasetProfile
 
 
-def to_json(profile: Profile) -> str:
+def to_json(profile: DatasetProfile) -> str:
     """`profile` as JSON, in ASCII, with the date, the machine and the command that follows the recommendation.
 
     Objects have the fields of their dataclasses and their properties, such as a prediction's throughput and its limit.

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import matplotlib.style
 from matplotlib.figure import Figure
 
-from ..costs import Prediction, predict
+from ..cost_model import Prediction, predict
 from ..ratio_search import TENTHS
 from .tables import mix_name
 
 if TYPE_CHECKING:
-    from ..profiler import PairSearch, Profile
+    from ..profiler import DatasetProfile, PairSearch
 
 _INK = "#010203"  # stands for the colour of the text around
 _MODEL, _MEASURED, _RECOMMENDED, _OTHER = "#3b82c4", "#e0752d", "#2f9e67", "#8d8d8d"
@@ -50,7 +50,7 @@ _STYLE = {
 }
 
 
-def balance(profile: Profile) -> str:
+def balance(profile: DatasetProfile) -> str:
     """Loading against decoding along the ratios of the searched pair, as figure 3(a) of the Liquid paper.
 
     Loading without a limit, since memory holds all, is drawn at the right edge. `profile.search` must be there.
@@ -92,7 +92,7 @@ def balance(profile: Profile) -> str:
         return _svg(figure, "balance")
 
 
-def ratios(profile: Profile) -> str:
+def ratios(profile: DatasetProfile) -> str:
     """Throughput of the searched pair at all ratios: the stages' and the least of them, predicted, and as measured.
 
     `profile.search` must be there.
@@ -121,7 +121,7 @@ def ratios(profile: Profile) -> str:
         return _svg(figure, "ratios")
 
 
-def formats(profile: Profile) -> str:
+def formats(profile: DatasetProfile) -> str:
     """Predicted and measured throughput of each format, and of the written dataset, if there is one."""
     bars = {name: (found.predicted, found.both) for name, found in profile.formats.items()}
     if profile.written:
@@ -144,7 +144,7 @@ def formats(profile: Profile) -> str:
         return _svg(figure, "formats")
 
 
-def batch_times(profile: Profile) -> str:
+def batch_times(profile: DatasetProfile) -> str:
     """The time of every batch, a panel for each stage of the diagnosis, with median and 99th percentile."""
     stages = profile.diagnosis.stages
     with _style():
@@ -161,12 +161,12 @@ def batch_times(profile: Profile) -> str:
         return _svg(figure, "batches")
 
 
-def _searched(profile: Profile) -> PairSearch:
+def _searched(profile: DatasetProfile) -> PairSearch:
     assert profile.search
     return profile.search
 
 
-def _predictions(profile: Profile) -> list[Prediction]:
+def _predictions(profile: DatasetProfile) -> list[Prediction]:
     """What the model says of the searched pair, for each number of tenths in the encoded format."""
     pair = _searched(profile)
     costs = {name: profile.formats[name].costs for name in (pair.encoded, pair.raw)}

@@ -12,12 +12,12 @@ from ...jobs.display import printable
 from . import figures, tables
 
 if TYPE_CHECKING:
-    from ..profiler import Profile
+    from ..profiler import DatasetProfile
 
 _TEMPLATE = "report.html"
 
 
-def render(profile: Profile) -> str:
+def render(profile: DatasetProfile) -> str:
     """The report in HTML, with its plots in it."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(os.path.dirname(__file__)),

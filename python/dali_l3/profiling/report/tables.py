@@ -17,7 +17,7 @@ from . import machine
 
 if TYPE_CHECKING:
     from ..measuring import Throughput
-    from ..profiler import FormatProfile, Mix, PairSearch, Profile
+    from ..profiler import DatasetProfile, FormatProfile, Mix, PairSearch
 
 _NOTABLE = 1.1  # gain
 _MOST_FAILURES = 10  # listed; the JSON has them all
@@ -45,7 +45,7 @@ class Table:
     notes: list[str] = field(default_factory=list)
 
 
-def all_tables(profile: Profile) -> list[Table]:
+def all_tables(profile: DatasetProfile) -> list[Table]:
     """The tables of a report, except for `written`."""
     tables = [overview(profile), diagnosis(profile), formats(profile)]
     if profile.search:
@@ -56,7 +56,7 @@ def all_tables(profile: Profile) -> list[Table]:
     return tables
 
 
-def overview(profile: Profile) -> Table:
+def overview(profile: DatasetProfile) -> Table:
     """The dataset and the conditions."""
     setting, conditions, facts = profile.setting, profile.conditions, machine.describe()
     rows = [
@@ -80,7 +80,7 @@ def overview(profile: Profile) -> Table:
     return Table("Dataset and conditions", (), rows, notes)
 
 
-def diagnosis(profile: Profile) -> Table:
+def diagnosis(profile: DatasetProfile) -> Table:
     """What limits the dataset as it is."""
     stages = profile.diagnosis.stages
     rows = [
@@ -98,7 +98,7 @@ def diagnosis(profile: Profile) -> Table:
     return Table("The dataset as it is", columns, rows, notes)
 
 
-def formats(profile: Profile) -> Table:
+def formats(profile: DatasetProfile) -> Table:
     """What each format costs."""
     lossy = any(found.psnr is not None for found in profile.formats.values())
     rows = [
@@ -140,7 +140,7 @@ def search(pair: PairSearch) -> Table:
     )
 
 
-def mixes(profile: Profile) -> Table:
+def mixes(profile: DatasetProfile) -> Table:
     """What the model predicts for mixes."""
     rows = [
         (
@@ -156,7 +156,7 @@ def mixes(profile: Profile) -> Table:
     return Table("Mixes, as predicted", ("mix", "images/s", "limit", "from memory", "dataset", ""), rows)
 
 
-def quality(profile: Profile) -> Table:
+def quality(profile: DatasetProfile) -> Table:
     """What lossy formats lose and gain."""
     rows = [
         (
@@ -180,7 +180,7 @@ def quality(profile: Profile) -> Table:
     return Table("Lossy formats", columns, rows, notes)
 
 
-def written(profile: Profile) -> Table:
+def written(profile: DatasetProfile) -> Table:
     """The dataset that was written, predicted and measured. `profile.written` must be there."""
     found = profile.written
     assert found
@@ -198,7 +198,7 @@ def written(profile: Profile) -> Table:
     return Table("The dataset as written", (), rows)
 
 
-def recommendation(profile: Profile) -> list[str]:
+def recommendation(profile: DatasetProfile) -> list[str]:
     """What to do and what it gains, in sentences."""
     mix, prediction = profile.recommendation, profile.recommendation.prediction
     now = profile.diagnosis.now.mean
@@ -227,7 +227,7 @@ def recommendation(profile: Profile) -> list[str]:
     return sentences
 
 
-def command(profile: Profile, target: str = "DST") -> str:
+def command(profile: DatasetProfile, target: str = "DST") -> str:
     """The command that follows the recommendation."""
     source, target = (printable(shlex.quote(path)) for path in (profile.source, target))
     return f"dali-l3 convert {source} {target} --mix {profile.recommendation}"

@@ -13,12 +13,12 @@ from . import tables
 from .tables import Table
 
 if TYPE_CHECKING:
-    from ..profiler import Profile
+    from ..profiler import DatasetProfile
 
 _ENDLESS = 10_000  # columns
 
 
-def show(profile: Profile, console: Console) -> None:
+def show(profile: DatasetProfile, console: Console) -> None:
     """Prints the report, and what was written, if anything was."""
     for table in tables.all_tables(profile):
         _print_table(table, console)
@@ -30,7 +30,7 @@ def show(profile: Profile, console: Console) -> None:
         show_written(profile, console)
 
 
-def show_written(profile: Profile, console: Console) -> None:
+def show_written(profile: DatasetProfile, console: Console) -> None:
     """Prints how the dataset that was written compares with the prediction. `profile.written` must be there."""
     _print_table(tables.written(profile), console)
 

@@ -17,7 +17,7 @@ from ..jobs.planning import Plan
 from ..jobs.running import run_plan
 from .isolation import call_isolated
 from .measuring import measure
-from .profiler import Mix, Profile, WrittenDataset
+from .profiler import DatasetProfile, Mix, WrittenDataset
 from .sampling import choose_sample, list_images
 
 _TOLERANCE = 1.1  # of the size that the sample lets expect
@@ -36,7 +36,7 @@ def check_target(source: str, target: str, seed: int = 0) -> None:
     mixing.plan_mix(source, target, weights, seed)
 
 
-def convert_dataset(profile: Profile, target: str, seed: int = 0) -> tuple[Plan, Outcomes]:
+def convert_dataset(profile: DatasetProfile, target: str, seed: int = 0) -> tuple[Plan, Outcomes]:
     """Plans the conversion of the dataset to the recommended mix in the folder `target`, as `dali-l3 convert --mix`.
 
     Returns the plan and the outcomes of all its files; tasks are done as they are asked for. Run again, it continues.
@@ -60,7 +60,7 @@ def convert_dataset(profile: Profile, target: str, seed: int = 0) -> tuple[Plan,
     return work, _bounded(work.outcomes, outcomes, announced, target)
 
 
-def measure_dataset(profile: Profile, folder: str) -> WrittenDataset:
+def measure_dataset(profile: DatasetProfile, folder: str) -> WrittenDataset:
     """Measures the Liquid reader and the decoder on the dataset in `folder`, which has the recommended mix.
 
     At most 2048 of its images take part, with as large a part of the cache.

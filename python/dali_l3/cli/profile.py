@@ -15,14 +15,14 @@ from rich.console import Console
 
 from ..errors import ConversionError
 from ..files import write_atomically
-from ..images.signatures import sniff_file
 from ..jobs.display import console, show
 from ..jobs.workers import default_workers
+from ..profiling import DEFAULT_FORMATS
 from ..sizes import parse_size
-from . import DEFAULT_FORMATS
+from .common import check_report, import_extra
 
 if TYPE_CHECKING:
-    from .profiler import Profile
+    from ..profiling.profiler import DatasetProfile
 
 _QUICK_SAMPLE, _QUICK_SECONDS = 48, 0.6
 _SAMPLE, _SECONDS = 128, 4.0
@@ -87,10 +87,8 @@ def profile(
     if device not in ("cpu", "mixed"):
         raise ConversionError(f"--device {device}: cpu or mixed")
     for path in filter(None, (json_file, html_file)):
-        _check_report(path)
-    profiler, diagnosis, measuring, report, applying = _import(
-        "profiler", "diagnosis", "measuring", "report", "applying"
-    )
+        check_report(path)
+    profiler, diagnosis, measuring, report, dataset = _import("profiler", "diagnosis", "measuring", "report", "dataset")
     options = profiler.Options(
         measuring.Setting(batch_size, threads or default_workers(), device, _QUICK_SECONDS if quick else _SECONDS),
         _parse_size(cache_size) if cache_size else _half_of_free_memory(),
@@ -103,7 +101,7 @@ def profile(
     with report.Progress(console) as progress:
         if write:
             progress(f"checking {write}", 0, 1)
-            applying.check_target(source, write, seed)
+            dataset.check_target(source, write, seed)
         found = profiler.profile(source, options, train, _announce, progress)
     output = Console(markup=False, highlight=False)  # standard output; what happens on the way goes to standard error
     try:
@@ -111,34 +109,24 @@ def profile(
     finally:  # also if nobody reads the output any more
         _save(found, json_file, html_file)
     if write:
-        most = applying.announced_size(found.recommendation)
+        most = dataset.announced_size(found.recommendation)
         console.print(f"The converted dataset takes at most {most / 1e6:.0f} MB in {write}.")
-        plan, outcomes = applying.convert_dataset(found, write, seed)
+        plan, outcomes = dataset.convert_dataset(found, write, seed)
         totals = show(outcomes, len(plan.tasks) + len(plan.outcomes), "converted")
         if totals.interrupted:
             console.print(f"To continue: {report.command(found, write)}" + (f" --seed {seed}" if seed else ""))
             raise totals.interrupted
         with report.Progress(console) as progress:
             progress("measuring the dataset as written", 0, 1)
-            found.written = applying.measure_dataset(found, write)
+            found.written = dataset.measure_dataset(found, write)
         report.show_written(found, output)
         _save(found, json_file, html_file)
         if totals.counts["failed"]:
             raise typer.Exit(1)
 
 
-def _check_report(path: str) -> None:
-    """Raises ConversionError if no report can be written to `path`, or if it would replace an image."""
-    if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
-        raise ConversionError(f"{path}: no such folder")
-    if os.path.isdir(path):
-        raise ConversionError(f"{path}: a folder; a report needs the name of a file")
-    if os.path.isfile(path) and sniff_file(path):
-        raise ConversionError(f"{path}: the report would replace an image")
-
-
-def _save(found: Profile, json_file: str | None, html_file: str | None) -> None:
-    from . import report
+def _save(found: DatasetProfile, json_file: str | None, html_file: str | None) -> None:
+    from ..profiling import report
 
     if json_file:
         write_atomically(json_file, report.to_json(found).encode())
@@ -153,9 +141,7 @@ def _announce(size: int, folder: str) -> None:
 def _import(*names: str) -> list[Any]:
     """Imports modules of the profiler, or says what to install."""
     try:
-        return [importlib.import_module(f"{__package__}.{name}") for name in names]
-    except ModuleNotFoundError as error:
-        raise ConversionError(f"{error.name} is not installed, try: pip install 'dali-l3[profile]'") from error
+        return import_extra("profile", *(f"profiling.{name}" for name in names))
     except RuntimeError as error:  # another DALI than the operators were built for, or no operators
         raise ConversionError(str(error)) from error
 

@@ -1,0 +1,49 @@
+"""Which files a command takes: by their first bytes, and where those say nothing, by their names.
+
+Each function takes a file's path and the name of its format as `signatures.sniff` gives it (None: unknown). It returns
+None for a file that the command takes, else what becomes of the file and why, as (status, reason).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+
+from ..files import open_regular
+from ..images.signatures import IMAGE_SUFFIXES, READABLE_FORMATS, not_an_image, unsupported
+from ..jobs.outcomes import Status
+
+Refusal = tuple[Status, str] | None
+
+L3_SUFFIXES = frozenset({".l3"})
+
+
+def refuse_to_convert(path: str, name: str | None) -> Refusal:
+    """For conversion from images to L3 or another format."""
+    if name in READABLE_FORMATS:
+        return None
+    if name == "L3":
+        return "skipped", "an L3 file already"
+    return ("failed", unsupported(name)) if name else _judge_by_name(path, IMAGE_SUFFIXES, "an image")
+
+
+def refuse_to_export(path: str, name: str | None) -> Refusal:
+    """For conversion from L3 to PNG."""
+    if name == "L3":
+        return None
+    return _judge_by_name(path, L3_SUFFIXES, "an L3 file")
+
+
+def refuse_to_verify(path: str, name: str | None) -> Refusal:
+    """For verification of L3 files and images."""
+    if name == "L3" or name in READABLE_FORMATS:
+        return None
+    return ("skipped", unsupported(name)) if name else _judge_by_name(path, IMAGE_SUFFIXES | L3_SUFFIXES, "an image")
+
+
+def _judge_by_name(path: str, suffixes: Collection[str], what: str) -> tuple[Status, str]:
+    """A file that is not `what`: it failed if its name says that it is, else it is skipped."""
+    if os.path.splitext(path)[1].lower() not in suffixes:
+        return "skipped", f"not {what}"
+    with open_regular(path) as file:
+        return "failed", not_an_image(file.read(1024)) or f"named like {what}, but the content is not one"
