@@ -29,10 +29,10 @@ extern "C" {
 
 /** The version of this header and of everything else in the project, which reads it here. */
 #define L3_VERSION_MAJOR 0
-#define L3_VERSION_MINOR 1
+#define L3_VERSION_MINOR 2
 #define L3_VERSION_PATCH 0
 
-/** The version of the library in use, such as "0.1.0". Never NULL. */
+/** The version of the library in use, such as "0.2.0". Never NULL. */
 L3_API const char *l3_version(void);
 
 /** Limits of the format, checked before anything is allocated. */

@@ -1,0 +1,45 @@
+"""The pages in Markdown: prose lines are short, and every example has its place in the gallery."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WIDTH = 120  # columns
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / ".github").rglob("*.md")),
+]
+
+
+def prose(text: str) -> list[tuple[int, str]]:
+    """The lines of a page, numbered from 1, that are neither in a code block nor a table nor made by a program."""
+    lines = []
+    fence = ""
+    generated = False
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        mark = re.match("`{3,}|:{3,}", stripped)
+        if fence:
+            fence = "" if stripped == fence else fence
+        elif mark:
+            fence = mark[0]
+        elif stripped.startswith("<!--"):
+            generated = stripped.startswith("<!-- table:")
+        elif not generated and not stripped.startswith("|"):
+            lines.append((number, line))
+    return lines
+
+
+def test_prose_leaves_out_code_tables_and_what_programs_write():
+    page = "one\n```c\ncode\n```\ntwo\n| a | b |\n<!-- table: x -->\n- made\n<!-- end -->\n  ```\n  code\n  ```\nthree\n"
+    assert prose(page) == [(1, "one"), (5, "two"), (13, "three")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_of_prose_are_short(page):
+    long = [(number, len(line)) for number, line in prose(page.read_text(encoding="utf-8")) if len(line) > WIDTH]
+    assert not long, f"{page}: (line, columns)"
