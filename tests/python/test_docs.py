@@ -1,7 +1,6 @@
 """The pages in Markdown: prose lines are short, and every example has its place in the gallery."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -35,11 +34,21 @@ def prose(text: str) -> list[tuple[int, str]]:
 
 
 def test_prose_leaves_out_code_tables_and_what_programs_write():
-    page = "one\n```c\ncode\n```\ntwo\n| a | b |\n<!-- table: x -->\n- made\n<!-- end -->\n  ```\n  code\n  ```\nthree\n"
-    assert prose(page) == [(1, "one"), (5, "two"), (13, "three")]
+    code, table = "```c\ncode\n```\n", "| a | b |\n<!-- table: x -->\n- made\n<!-- end -->\n"
+    assert prose(f"one\n{code}two\n{table}  ```\n  code\n  ```\nthree\n") == [(1, "one"), (5, "two"), (13, "three")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_lines_of_prose_are_short(page):
     long = [(number, len(line)) for number, line in prose(page.read_text(encoding="utf-8")) if len(line) > WIDTH]
     assert not long, f"{page}: (line, columns)"
+
+
+def test_the_gallery_has_every_example_with_its_command_and_its_source():
+    page = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        assert f"](../examples/{path.name})" in page
+        assert (
+            re.search(rf"^(make demo|(python|torchrun .*) examples/{path.name}\b)", page, re.M) or path.stem == "demo"
+        )
+        assert f"{{literalinclude}} ../examples/{path.name}\n" in page
