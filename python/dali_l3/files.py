@@ -54,7 +54,7 @@ def write_atomically(path: str, data: bytes, mtime_ns: int | None = None) -> Non
     The bytes go to a temporary file in the same folder, are flushed to the disk, and read back; only when they are the
     same does the file get its name. When anything raises, the temporary file is removed and `path` is as it was.
 
-    mtime_ns: the time of modification that the file shall bear, if its file system lets us choose
+    mtime_ns: the modification time of the file, if its file system lets us choose
 
     Raises TargetError if the file cannot be written, or holds something else then.
     """
@@ -70,7 +70,7 @@ def write_atomically(path: str, data: bytes, mtime_ns: int | None = None) -> Non
                 os.fsync(file.fileno())
                 file.seek(0)
                 if not _holds(file, data):
-                    raise OSError(errno.EIO, "what was written reads back differently")
+                    raise OSError(errno.EIO, "the file reads back differently from what was written")
                 os.replace(partial, path)
         except BaseException:
             with contextlib.suppress(OSError):

@@ -103,16 +103,18 @@ def plan_mix(
     mix with the same settings.
     """
     if not os.path.isdir(source):
-        raise PlanError(f"{source}: " + ("a mix wants a folder" if os.path.exists(source) else "no such folder"))
+        raise PlanError(f"{source}: " + ("a mix needs a folder" if os.path.exists(source) else "no such folder"))
     settings = MixSettings(dict(mix), seed, keep_suffix, palette)
     earlier = MixRecord.load(target)
     if earlier and earlier.settings != settings:
-        raise PlanError(f"{target}: made with {earlier.settings}; continue with that, or choose another folder")
+        raise PlanError(
+            f"{target} was made with {earlier.settings}; continue with these settings, or choose another folder"
+        )
     record = earlier or MixRecord(settings)
 
     def choose(files: list[str]) -> dict[str, Conversion]:
         if not earlier and walk(target).files:
-            raise PlanError(f"{target}: holds files, but no {RECORD_NAME}; a mix wants a folder of its own")
+            raise PlanError(f"{target}: holds files, but no {RECORD_NAME}; a mix needs a folder of its own")
         images = [path for path in files if _is_image(os.path.join(source, path))]
         drawn = draw(images, mix, seed, {path: image.drawn for path, image in record.images.items()})
         for path, name in drawn.items():

@@ -31,7 +31,7 @@ class Quarantine:
             raise PlanError(f"{folder}: the quarantine must be a folder")
         for path in verified:
             if is_inside(path, folder):
-                raise PlanError(f"{folder}: the quarantine must not hold what is verified ({path})")
+                raise PlanError(f"{folder}: the quarantine must not contain what is verified ({path})")
         self._folder, self._verified = folder, verified
 
     def receive(self, outcomes: Outcomes) -> Outcomes:

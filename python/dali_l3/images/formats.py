@@ -1,4 +1,4 @@
-"""The formats that images are converted to, by name: what they hold, how they are written and read back."""
+"""The formats that images are converted to, by name: what they can hold, how they are written and read back."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ class Format:
 
 
 def find_format(name: str, effort: int = 2) -> Format:
-    """Returns the format called l3-fast, l3-raw, l3-paper, png, tiff, bmp, webp, or, lossy, jpeg@Q and webp@Q.
+    """Returns a format by name: l3-fast, l3-raw, l3-paper, png, tiff, bmp, webp, or the lossy jpeg@Q and webp@Q.
 
     name: Q is a quality, 1 … 100
-    effort: of L3, 1 … 3
+    effort: of the L3 encoder, 1 … 3
 
     Raises ConversionError for other names.
     """
@@ -89,7 +89,7 @@ def find_format(name: str, effort: int = 2) -> Format:
     if name in _L3_PROFILES:
         return _l3(name, _L3_PROFILES[name], effort)
     if base in _LOSSY_FORMATS:
-        raise ConversionError(f"{name} loses detail, so its quality must be asked for: {name}@95, say")
+        raise ConversionError(f"{name} is lossy and needs a quality, such as {name}@95")
     if base in _LOSSLESS_FORMATS or base in _L3_PROFILES:
         raise ConversionError(f"{name}: {base} is lossless and takes no quality")
     known = [*_L3_PROFILES, *_LOSSLESS_FORMATS, *(f"{lossy}@QUALITY" for lossy in _LOSSY_FORMATS)]

@@ -34,7 +34,7 @@ _OTHERS_THAN_IMAGES = (
     (b"/annex/objects/", "a git-annex pointer, not an image: run 'git annex get'"),
     (b"<!doctype html", "an HTML page, not an image"),
     (b"<html", "an HTML page, not an image"),
-    (b"<svg", "an SVG drawing: make pixels of it first"),
+    (b"<svg", "an SVG drawing: render it to PNG first"),
     (b"%pdf-", "a PDF document: extract its images first"),
     (b"\x1f\x8b", "a gzip archive: unpack it first"),
     (b"pk\x03\x04", "a ZIP archive: unpack it first"),

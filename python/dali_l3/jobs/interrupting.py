@@ -14,7 +14,7 @@ GRACE = 10.0
 """Seconds that what is under way may take, unless the caller says otherwise."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_STOPPING = "\ndali-l3: finishing the files at hand, for {:g} s at most; interrupt again to end at once\n"
+_STOPPING = "\ndali-l3: finishing the files at work, for at most {:g} s; interrupt again to stop at once\n"
 
 
 class Interrupted(SystemExit):

@@ -18,7 +18,7 @@ _ADVICE = {
     errno.ENOSPC: "free some space and run it again",
     errno.EDQUOT: "free some space and run it again",
     errno.EFBIG: "allow larger files and run it again",
-    errno.ENOENT: "run it again to make the folder anew",
+    errno.ENOENT: "run it again to create the folder again",
 }
 
 

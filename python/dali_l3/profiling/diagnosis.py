@@ -254,7 +254,7 @@ def _memory_findings(memory: Measurement, kept: Measurement) -> Iterator[str]:
     if kept.throughput.mean > _NOTABLE * memory.throughput.mean:
         settings = " ".join(f"{name}={value}" for name, value in KEEPING_MEMORY.items())
         yield (
-            f"For every image the C library returns memory to the system, and fetches {memory.new_memory / 1e6:.0f} MB "
-            f"anew. With {settings} in the environment it keeps it, and decodes {kept.throughput.mean:.0f} images/s "
-            f"instead of {memory.throughput.mean:.0f}. Set them for this command, too."
+            f"For every image the C library returns {memory.new_memory / 1e6:.0f} MB of memory to the system and takes "
+            f"it again. With {settings} in the environment it keeps the memory, and decoding reaches "
+            f"{kept.throughput.mean:.0f} instead of {memory.throughput.mean:.0f} images/s. Set it for this command too."
         )

@@ -39,12 +39,12 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 
 @dataclass(frozen=True)
 class Setting:
-    """How pipelines run.
+    """The settings of the measured pipelines.
 
     batch_size: images
-    threads: of DALI
-    device: "cpu" or "mixed", of the decoder
-    seconds: that a measurement takes at least, after warming up
+    threads: of the pipeline
+    device: of the decoder, "cpu" or "mixed"
+    seconds: minimum length of a measurement, after warming up
     seed: of the readers' order
     """
 

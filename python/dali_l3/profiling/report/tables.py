@@ -114,7 +114,7 @@ def formats(profile: DatasetProfile) -> Table:
         for name, found in profile.formats.items()
     ]
     columns = ("format", "MB/file", "load", "decode", "both", "predicted", *(("PSNR dB",) if lossy else ()))
-    notes = ["In images/s, with half the distance of the quartiles; both: with the sample's part of the cache."]
+    notes = ["Images/s, with half the distance between the quartiles; both: with the sample's part of the cache."]
     notes += filter(None, (_replaced(name, found) for name, found in profile.formats.items()))
     return Table("Formats", columns, rows, notes)
 
