@@ -229,7 +229,9 @@ def _beside(source: str) -> str:
     source = os.path.realpath(source)
     folder = os.path.dirname(source)
     if _disk(folder) != _disk(source):
-        raise ConversionError(f"{folder} is on another disk than {source}: name a folder on the disk of the dataset with --work")
+        raise ConversionError(
+            f"{folder} is on another disk than {source}: name a folder on the disk of the dataset with --work"
+        )
     return folder
 
 
