@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ImageInfo:
-    """What the header of an L3 file says.
+    """The contents of the header of an L3 file.
 
     Attributes:
         width: Pixels in a row.

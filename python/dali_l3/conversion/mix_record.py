@@ -47,8 +47,9 @@ class MixedImage:
     """One image of a mixed dataset.
 
     drawn: name of the format that was drawn for it
-    format: of its file, which is not `drawn` if that cannot hold the image; None until the file is written
-    bytes: of its file
+    format: name of the format of its file, which differs from `drawn` if that cannot hold the image; None until the
+        file is written
+    bytes: size of its file
     psnr: in dB, if a lossy format changed the pixels
     """
 

@@ -30,7 +30,7 @@ def damaged(what: str) -> ImageError:
 
 @dataclass(frozen=True)
 class BmpHeader:
-    """What the headers of a BMP file that can be read say.
+    """The contents of the headers of a BMP file that can be read.
 
     compression: PLAIN, RLE8 or RLE4
     bits: of a pixel: 1, 2, 4 or 8, the number of an entry in the palette; or 16, 24 or 32

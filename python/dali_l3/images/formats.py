@@ -26,7 +26,7 @@ from .reading import read_as_stored
 from .stored import ReadOptions
 
 L3_FAST = "l3-fast"
-"""The default, and the refuge of images that another format cannot hold: L3 holds all that can be read."""
+"""The default, also for images that another format cannot hold: L3 holds everything that can be read."""
 
 
 def _holds_all(pixels: np.ndarray) -> str | None:
@@ -44,10 +44,10 @@ class Format:
     decode: the bytes of a file to pixels and metadata
     is_finished: whether the file at a path, of this signature, is whole and holds what `encode` would write, as far as
         can be told without decoding it
-    unsupported: for pixels, what about them the format cannot hold; None if it holds them
-    metadata_limits: keys of the metadata that it keeps, each with the most bytes; None: it keeps all
+    unsupported: returns what the format cannot hold about pixels; None if it can hold them
+    metadata_limits: the metadata keys that it can hold, each with its largest size in bytes; None: all of any size
     lossy: whether pixels change
-    memory: times the size of the pixels that encoding takes at most, themselves included
+    memory: how many times the size of the pixels encoding takes at most, including the pixels
     matches: whether the bytes of a file decode to just these pixels and metadata, told without decoding all of it at
         once; None: only `decode` can tell
     """

@@ -78,7 +78,7 @@ class JpegStream:
 
     @property
     def bytes_per_pixel(self) -> int:
-        """Of the pixels, and of the coefficients where the decoder keeps them until the last scan."""
+        """Bytes of a pixel, and of its coefficients if the decoder keeps them until the last scan."""
         if self._is_single_scan:
             return self.channels
         horizontal, vertical = (max(factors) for factors in zip(*self._samplings.values(), strict=True))

@@ -28,11 +28,11 @@ _READERS = {
 
 @dataclass(frozen=True)
 class ReadImage:
-    """What `read_image` found.
+    """The result of `read_image`.
 
     pixels: (H, W) or (H, W, C), C = 1 … 4, uint8 or uint16, native byte order; upright
-    metadata: entries for the L3 file: `icc` (ICC profile), `exif` (TIFF structure, orientation set to upright) and
-        `xmp` (XMP packet; if the image was turned, orientation set to upright)
+    metadata: for the L3 file: `icc` (ICC profile), `exif` (TIFF structure, with the orientation set to upright) and
+        `xmp` (XMP packet; if the image was turned, with the orientation set to upright)
     notes: what was changed or left out, a sentence each
     """
 

@@ -18,7 +18,7 @@ MAX_METADATA = _core.MAX_METADATA
 
 PALETTE_EXPANDED = "palette expanded to RGB; --palette index keeps the numbers"
 PALETTE_DROPPED = "palette dropped, the numbers of its entries kept"
-"""What becomes of palettes, as notes of every format."""
+"""The notes of every format about palettes."""
 
 Palette = Literal["rgb", "index"]
 

@@ -130,7 +130,7 @@ def plan_tree(
 
 
 def preview(tasks: list[Task], refuse: SourceCheck) -> Outcomes:
-    """What a dry run reports: the tasks that would be attempted, judged by the signatures of their files."""
+    """The outcomes of a dry run: the tasks that would be attempted, by the signatures of their files."""
     for task in tasks:
         yield _preview(task, refuse)
 

@@ -1,4 +1,4 @@
-"""Profiles a dataset on this machine: which formats, in which ratio, and what that gains.
+"""Profiles a dataset on this machine: the best formats, their ratio, and the gain.
 
 After the offline profiler of Liquid (Baek et al., APSys 2023, section 4.1).
 """

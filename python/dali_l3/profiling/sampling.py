@@ -1,4 +1,4 @@
-"""A sample of a dataset that stands for all of it."""
+"""A representative sample of a dataset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the samples of a TIFF image mean, as TIFF 6.0 has it, and how they become pixels."""
+"""The meaning of the samples of a TIFF image, as in TIFF 6.0, and their conversion to pixels."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _check_ycbcr(directory: Directory, layout: Layout, notes: list[str]) -> None
 
 
 def bytes_per_pixel(layout: Layout, colours: Colours, options: ReadOptions) -> int:
-    """Of what `to_pixels` returns."""
+    """Bytes of a pixel that `to_pixels` returns."""
     if colours.palette is not None and options.palette == "rgb":
         return 3 * colours.palette.itemsize
     return layout.samples * (2 if layout.bits == 16 else 1)

@@ -1,4 +1,4 @@
-"""What the strips and tiles of a TIFF file hold, to samples; each compression with its own checks.
+"""Decodes the strips and tiles of a TIFF file to samples; each compression has its own checks.
 
 A compression that is not listed here is refused by its name. Of those that are, none gets more room than the pixels of
 one strip or tile, and pictures inside (JPEG, PNG …) must have exactly their size, which is looked at before they are

@@ -118,7 +118,7 @@ class Directory:
 
 @dataclass(frozen=True)
 class Directories:
-    """Those of the pages, in their order, and how many there are below them."""
+    """The directories of the pages, in their order, and how many there are below each."""
 
     pages: list[Directory]
     below: int
