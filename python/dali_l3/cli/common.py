@@ -22,7 +22,7 @@ EXIT_USAGE = 2
 
 Workers = Annotated[int | None, typer.Option(min=1, help="Number of worker processes.", show_default="one per CPU")]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Write every target again, and replace other files of its name.")
+    bool, typer.Option("--overwrite", help="Write every target again and replace any file of its name.")
 ]
 KeepSuffix = Annotated[
     bool, typer.Option("--keep-suffix", help="Append the new suffix instead of replacing the old one.")

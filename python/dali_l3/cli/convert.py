@@ -101,8 +101,8 @@ def convert(
     after a run was stopped or killed, repeat the command: it keeps the files that are done, unless the time of the
     source, the profile or --palette has changed. Ctrl-C finishes the files at work first; a second Ctrl-C does not.
 
-    With --mix, each folder gets the formats in these proportions: l3-fast, l3-raw, l3-paper, png, tiff, bmp, webp, and
-    the lossy jpeg@Q and webp@Q with a quality Q. DST/dali_l3_mix.json records the format of each image.
+    With --mix, each folder gets the formats in the given proportions. Formats are l3-fast, l3-raw, l3-paper, png, tiff,
+    bmp, webp, and the lossy jpeg@Q and webp@Q with a quality Q. DST/dali_l3_mix.json records the format of each image.
 
     Exits with 0 on success, 1 if any file failed, 2 if the arguments are wrong, 130 after Ctrl-C.
 
