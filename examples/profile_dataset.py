@@ -1,13 +1,12 @@
 """From a folder of PNG photographs to one that loads faster: profiles it, converts it as recommended, and reads it.
 
-    python examples/profile_dataset.py photos/ photos-mix/ --make    # first makes photos/ from scikit-image's
+    python examples/profile_dataset.py data/images data/best
     python examples/profile_dataset.py train/ train-mix/ --cache-size 60GiB
 
 Does what `dali-l3 profile train/ --cache-size 60GiB --write train-mix/` does, as functions.
 """
 
 import argparse
-from pathlib import Path
 
 from nvidia.dali import fn, pipeline_def
 
@@ -17,33 +16,14 @@ from dali_l3.profiling import dataset, profiler
 from dali_l3.profiling.measuring import Setting
 from dali_l3.sizes import parse_size
 
-PHOTOS = ("astronaut", "chelsea", "coffee", "rocket")
-
-
-def make_dataset(folder: Path, count: int = 12) -> None:
-    """Writes `count` crops of each of four photographs, a class each, as PNG."""
-    from PIL import Image
-    from skimage import data
-
-    for name in PHOTOS:
-        (folder / name).mkdir(parents=True, exist_ok=True)
-        for number in range(count):
-            photo = getattr(data, name)()
-            Image.fromarray(photo[4 * number : 4 * number + 200, 4 * number : 4 * number + 300]).save(
-                folder / name / f"{number:02d}.png"
-            )
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Profile a folder of images and convert it as recommended.")
     parser.add_argument("source", help="folder with a subfolder of images for each class")
     parser.add_argument("target", help="folder to write to")
-    parser.add_argument("--make", action="store_true", help="first make the source")
     parser.add_argument("--cache-size", default="1MiB", help="memory that the reader may fill")
     parser.add_argument("--seconds", type=float, default=0.5, help="that each measurement takes at least")
     arguments = parser.parse_args()
-    if arguments.make:
-        make_dataset(Path(arguments.source))
 
     setting = Setting(batch_size=16, threads=default_workers(), seconds=arguments.seconds)
     found = profiler.profile(arguments.source, profiler.Options(setting, parse_size(arguments.cache_size)))

@@ -1,6 +1,6 @@
 """Trains a small classifier with PyTorch and DALI's iterator; one line differs between DALI's file reader and Liquid's.
 
-    python examples/train_torch.py photos/ --make           # first makes a small dataset of scikit-image's photographs
+    python examples/train_torch.py data/l3
     python examples/train_torch.py train-l3/ --cache-size 60GiB
     torchrun --nproc-per-node 2 examples/train_torch.py train-l3/ --cache-size 30GiB
 
@@ -18,30 +18,7 @@ from nvidia.dali import fn, pipeline_def, types
 from nvidia.dali.plugin.pytorch import DALIClassificationIterator
 from torch import nn
 
-import dali_l3
 import dali_l3.fn
-
-PHOTOS = ("astronaut", "chelsea", "coffee", "rocket")
-
-
-def make_dataset(folder: Path, count: int = 24, size: int = 64) -> None:
-    """Writes `count` crops of each of four photographs, a class each, alternately as L3 and as PNG."""
-    import numpy as np
-    from PIL import Image
-    from skimage import data
-
-    generator = np.random.default_rng(0)
-    for name in PHOTOS:
-        photo = getattr(data, name)()
-        (folder / name).mkdir(parents=True, exist_ok=True)
-        for i in range(count):
-            top, left = (generator.integers(0, length - size) for length in photo.shape[:2])
-            crop = np.ascontiguousarray(photo[top : top + size, left : left + size])
-            path = folder / name / f"{i:03d}"
-            if i % 2:
-                Image.fromarray(crop).save(path.with_suffix(".png"))
-            else:
-                path.with_suffix(".l3").write_bytes(dali_l3.encode(crop))
 
 
 @pipeline_def(num_threads=2, device_id=None, seed=0)
@@ -74,7 +51,6 @@ def make_model(classes: int) -> nn.Module:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train a small classifier on the CPU.")
     parser.add_argument("folder", type=Path, help="folder with a subfolder of images for each class")
-    parser.add_argument("--make", action="store_true", help="first make the folder, of scikit-image's photographs")
     parser.add_argument("--cache-size", default="1MiB", help="memory that the reader of a process may fill")
     parser.add_argument("--batch-size", type=int, default=8, help="images in a batch of a process")
     parser.add_argument("--epochs", type=int, default=4)
@@ -85,10 +61,6 @@ def main() -> None:
     rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     if world > 1:
         dist.init_process_group("gloo")
-    if arguments.make and rank == 0:
-        make_dataset(arguments.folder)
-    if world > 1:
-        dist.barrier()
 
     pipe = training(
         str(arguments.folder), arguments.cache_size, arguments.size, rank, world, batch_size=arguments.batch_size

@@ -3,9 +3,8 @@
 >>> data = dali_l3.encode(array)        # (H, W) or (H, W, C), uint8 or uint16
 >>> array = dali_l3.decode(data)
 
-Where DALI is installed, importing this package adds ``fn.decoders.l3``, ``fn.readers.multi_format`` and
-``fn.readers.liquid`` to it, and L3 to the formats that ``fn.decoders.image`` and nvImageCodec handle. DALI itself is
-not imported.
+If DALI is installed, importing this package adds ``fn.decoders.l3``, ``fn.readers.multi_format`` and
+``fn.readers.liquid`` to it, and ``fn.decoders.image`` and nvImageCodec can decode L3. It does not import DALI itself.
 """
 
 from . import _plugin, fn

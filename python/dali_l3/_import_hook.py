@@ -15,8 +15,8 @@ from typing import Any, cast
 def when_imported(name: str, callback: Callable[[], None]) -> None:
     """Calls `callback` at once where module `name` has been imported, and otherwise right after its first import.
 
-    An exception that `callback` raises leaves the import statement that led to it. `callback` must bear being called
-    again, as it is when the module is reloaded.
+    An exception that `callback` raises leaves the import statement that led to it. `callback` is called
+    again when the module is reloaded, and must allow that.
     """
     sys.meta_path.insert(0, _Finder(name, callback))
     if name in sys.modules:

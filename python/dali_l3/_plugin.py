@@ -1,4 +1,4 @@
-"""Makes the native parts known to DALI and nvImageCodec, at no cost to programs that use neither.
+"""Registers the native parts with DALI and nvImageCodec, at no cost to programs that use neither.
 
 The DALI plugin is loaded when both dali_l3 and nvidia.dali have been imported, whichever comes first. A plugin works
 with exactly the DALI it was built against; with another one, the import that brings the two together fails and says so.
@@ -30,7 +30,7 @@ _loaded = False
 
 
 def install() -> None:
-    """Arranges for DALI and nvImageCodec to find what this package brings, as far as it was built with it."""
+    """Makes DALI and nvImageCodec find the native parts of this package, as far as it was built with them."""
     if EXTENSIONS.is_dir():
         _add_extensions()
     if PLUGIN.exists():
@@ -38,7 +38,7 @@ def install() -> None:
 
 
 def load() -> None:
-    """Loads the plugin into DALI, unless that has been done.
+    """Loads the plugin into DALI, unless it is loaded already.
 
     Raises:
         RuntimeError: This package was built without the plugin, or for another version of DALI.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ImageInfo:
-    """What the header of an L3 file says.
+    """The contents of the header of an L3 file.
 
     Attributes:
         width: Pixels in a row.
@@ -31,11 +31,11 @@ class ImageInfo:
         profile: ``"raw"``, ``"paper"`` or ``"fast"``.
         version: Version of the format, such as ``"1.0"``; None for files of the published prototype.
         tiles: Number of tiles, which decode independently.
-        has_checksums: Whether every tile carries a checksum that decoding can verify.
+        has_checksums: Whether every tile has a checksum that decoding can verify.
         prototype: Whether this is a file of the published prototype (``LLL.``).
         metadata_size: Size of the metadata area in bytes.
-        payload_size: Size of all tiles in bytes; 0 for files of the published prototype, whose header is
-            silent about it.
+        payload_size: Size of all tiles in bytes; 0 for files of the published prototype, whose header does not
+            contain it.
         file_size: Size that the whole file must have, in bytes; for files of the prototype without the tiles.
     """
 
@@ -71,8 +71,8 @@ def encode(
     Args:
         array: Image of shape (height, width) or (height, width, channels) with 1 to 4 channels, of dtype uint8 or
             uint16 in native byte order. Any strides will do.
-        profile: ``"fast"`` (small, and quick to decode), ``"raw"`` (stored) or ``"paper"`` (the published scheme).
-        effort: 1 (quickest) to 3 (smallest); only ``"fast"`` distinguishes them.
+        profile: ``"fast"`` (small and quick to decode), ``"raw"`` (stored pixels) or ``"paper"`` (published scheme).
+        effort: 1 (quickest) to 3 (smallest files); only ``"fast"`` uses it.
         metadata: Bytes to keep beside the pixels, by name; ``"icc"``, ``"exif"`` and ``"xmp"`` have an agreed meaning.
         checksums: Whether to store a checksum for every tile.
 
@@ -80,9 +80,10 @@ def encode(
         The bytes of an L3 file.
 
     Raises:
-        TypeError: Another dtype, an image of Pillow whose array is not its colours (mode "P", "CMYK", "1", …), metadata
-            that is not bytes by name, or an argument of another type.
-        L3Error: Another shape, beyond the format's limits (for metadata too), or an unknown profile or effort.
+        TypeError: The dtype is not supported, `array` is a Pillow image whose array is not its colours (mode "P",
+            "CMYK", "1", …), the metadata is not bytes by name, or an argument has a wrong type.
+        L3Error: The shape is not supported, the image or its metadata exceeds the limits of the format, or the profile
+            or the effort is unknown.
     """
     _check_mode(array)
     array = np.asarray(array)
@@ -104,23 +105,24 @@ def decode(
     """Decodes an L3 file, or a region of it, without holding the GIL.
 
     Args:
-        data: The file's bytes: any contiguous bytes-like object (bytes, memoryview, mmap, uint8 array, …). It must not
-            be changed meanwhile.
-        out: Array to decode into, of exactly the shape and dtype of the result. Its pixels must be contiguous within a
-            row; rows may be any distance apart, as in a slice of a larger image.
+        data: The file's bytes: any contiguous bytes-like object (bytes, memoryview, mmap, uint8 array, …). Do not
+            change it meanwhile.
+        out: Array to decode into, with exactly the shape and dtype of the result. Its pixels must be contiguous within
+            a row; rows may be any distance apart, as in a slice of a larger image.
         roi: Region ``(top, left, height, width)`` in pixels, inside the image. Only the tiles it touches are decoded.
-        verify: Whether to check the tiles' checksums, where the file has them. None: for all profiles but ``"raw"``,
+        verify: Whether to check the checksums of the tiles, if the file has them. None: for all profiles but ``"raw"``,
             whose pixels take as long to sum as to copy.
 
     Returns:
-        `out`, or a new array: what was encoded, or the part of it under `roi`. After an error, the contents of `out`
-        are undefined.
+        `out`, or a new array: the image, or the region `roi` of it. After an error, the contents of `out` are
+        undefined.
 
     Raises:
-        L3Error: The bytes are not a sound L3 file, or `roi` is not inside the image.
-        TypeError: `data` is not bytes-like, `out` has another dtype, or an argument is of another type.
-        BufferError: `data` has gaps.
-        ValueError: `out` has another shape, is read-only or not contiguous within a row; or `roi` is not of four.
+        L3Error: The bytes are not a valid L3 file, or `roi` is not inside the image.
+        TypeError: `data` is not bytes-like, `out` has the wrong dtype, or an argument has a wrong type.
+        BufferError: `data` is not contiguous.
+        ValueError: `out` has the wrong shape, is read-only or not contiguous within a row, or `roi` does not have four
+            values.
     """
     if out is not None and not isinstance(out, np.ndarray):
         raise _type_error("out", out, "a numpy array")
@@ -132,13 +134,13 @@ def decode(
 
 
 def peek(data: Buffer) -> ImageInfo:
-    """Reads the header alone.
+    """Reads only the header.
 
     Args:
-        data: The file's bytes; the first 48 suffice.
+        data: The file's bytes; the first 48 are enough.
 
     Raises:
-        L3Error: The bytes do not start a sound L3 file.
+        L3Error: The bytes are not the start of a valid L3 file.
         TypeError: `data` is not bytes-like.
     """
     return ImageInfo(**_core.peek(data))
@@ -151,7 +153,7 @@ def read_metadata(data: Buffer) -> dict[str, bytes]:
         data: The file's bytes.
 
     Raises:
-        L3Error: The bytes are not a sound L3 file.
+        L3Error: The bytes are not a valid L3 file.
         TypeError: `data` is not bytes-like.
     """
     return _core.metadata(data)
@@ -160,9 +162,9 @@ def read_metadata(data: Buffer) -> dict[str, bytes]:
 def backend() -> str:
     """Returns the name of the codec's CPU back end: ``"avx512"``, ``"avx2"`` or ``"portable"``.
 
-    The best that the CPU runs is chosen when the codec is first used; the environment variable ``DALI_L3_BACKEND``
-    forces another. Where that is unknown, or the CPU cannot run it, this returns ``"none"``, and encoding and decoding
-    raise L3Error.
+    The codec chooses the best one that the CPU can run when it is first used. The environment variable
+    ``DALI_L3_BACKEND`` forces another. If that is unknown, or the CPU cannot run it, this returns ``"none"``, and
+    encoding and decoding raise L3Error.
     """
     return _core.backend()
 
@@ -194,7 +196,9 @@ def _check_image(array: np.ndarray) -> None:
     if dtype not in (np.uint8, np.uint16):
         raise TypeError(f"{dtype} images are not supported: L3 holds uint8 and uint16")
     if array.ndim not in (2, 3):
-        raise L3Error(f"an image has shape (height, width) or (height, width, channels), not {array.shape}", "argument")
+        raise L3Error(
+            f"an image must have shape (height, width) or (height, width, channels), not {array.shape}", "argument"
+        )
 
 
 def _type_error(name: str, value: object, expected: str) -> TypeError:

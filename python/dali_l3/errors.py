@@ -2,7 +2,7 @@
 
 
 class L3Error(ValueError):
-    """Bytes that are not a sound L3 file, or an argument that the codec cannot use.
+    """The bytes are not a valid L3 file, or the codec cannot use an argument.
 
     Attributes:
         status: The kind of failure: ``"argument"``, ``"signature"`` (not an L3 file), ``"unsupported"``, ``"limit"``,
@@ -15,8 +15,8 @@ class L3Error(ValueError):
 
 
 class ConversionError(ValueError):
-    """A file or a request that cannot be converted; the message says why."""
+    """A file cannot be converted, or the request is wrong; the message says why."""
 
 
 class TargetError(OSError):
-    """A file that cannot be written, which its source is not to blame for. ``filename`` is its path."""
+    """A target cannot be written, and its source is not the reason. ``filename`` is the path of the target."""

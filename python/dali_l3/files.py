@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, whatever kills the process that writes them; files that can be read."""
+"""Writes files completely or not at all, even if the process is killed; opens files for reading."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BLOCK = 1 << 20  # bytes
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """Opens a file for reading. Raises OSError, also for a FIFO, a socket or a device: they might keep us forever."""
+    """Opens a file for reading. Raises OSError, also for a FIFO, a socket or a device, which might block forever."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
     return open(path, "rb")
@@ -54,9 +54,9 @@ def write_atomically(path: str, data: bytes, mtime_ns: int | None = None) -> Non
     The bytes go to a temporary file in the same folder, are flushed to the disk, and read back; only when they are the
     same does the file get its name. When anything raises, the temporary file is removed and `path` is as it was.
 
-    mtime_ns: the time of modification that the file shall bear, if its file system lets us choose
+    mtime_ns: the modification time of the file, if its file system lets us choose
 
-    Raises TargetError if the file cannot be written, or holds something else then.
+    Raises TargetError if the file cannot be written, or reads back differently.
     """
     with target_errors(path):
         partial, descriptor = _create_partial(os.path.dirname(path))
@@ -70,7 +70,7 @@ def write_atomically(path: str, data: bytes, mtime_ns: int | None = None) -> Non
                 os.fsync(file.fileno())
                 file.seek(0)
                 if not _holds(file, data):
-                    raise OSError(errno.EIO, "what was written reads back differently")
+                    raise OSError(errno.EIO, "the file reads back differently from what was written")
                 os.replace(partial, path)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -88,9 +88,9 @@ def _holds(file: BinaryIO, data: bytes) -> bool:
 
 
 def remove_stale_partials(folder: str) -> int:
-    """Removes temporary files whose writer is gone, and returns their number. Those of a running process stay.
+    """Removes temporary files whose writer has ended, and returns their number. Files of a running process stay.
 
-    Raises OSError if the folder cannot be read; there need not be one.
+    Raises OSError if the folder cannot be read. The folder may be missing.
     """
     removed = 0
     try:

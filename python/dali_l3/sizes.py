@@ -17,8 +17,8 @@ def parse_size(size: int | str) -> int:
     """Bytes in a size such as ``"60GiB"``, ``"1.5 GB"``, ``"512M"`` (binary, as of memory) or a plain number.
 
     Raises:
-        ValueError: It is none, negative, or does not fit 64 bits.
-        TypeError: It is neither a string nor an integer.
+        ValueError: The text is not a size, or the size is negative or does not fit into 64 bits.
+        TypeError: The size is neither a string nor an integer.
     """
     if isinstance(size, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", size)

@@ -1,4 +1,4 @@
-"""What the readers of a pipeline have done."""
+"""Statistics of the readers of a pipeline."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from . import _plugin
 
 
 def reader_stats(pipeline: Any, name: str) -> dict[str, Any]:
-    """What a reader of this package has done so far in a pipeline.
+    """Returns statistics of a reader of this package in a pipeline.
 
     Args:
-        pipeline: A `nvidia.dali.Pipeline`, which is built if it has not been.
+        pipeline: A `nvidia.dali.Pipeline`; it is built if it is not built yet.
         name: The reader's ``name``.
 
     Returns:
         ``epochs``: one dictionary for each epoch delivered, with ``epoch``, ``samples``, ``files_read`` and
         ``bytes_read`` (from disk), ``formats`` (for each format its ``hits``, from memory, and ``misses``, from disk),
         ``bad_samples`` (replaced by others), ``current_bytes`` and ``next_bytes`` (held in memory for this epoch and
-        for the next, after the last batch), ``wait_seconds`` (spent on waiting for files that were not in memory yet)
-        and ``batch``, the number of its last batch. ``batches``: the same for each batch; one that crosses an
-        epoch's border has an item for either side. Of both lists the last 4096 items are kept. ``hit_ratio``: the part
-        of the samples that comes from memory from the second epoch on; ``planned_bytes``: the most bytes that the plan
-        keeps in the first three epochs. ``cache_bytes_used`` and ``cache_bytes_peak``: memory within ``cache_size``;
+        for the next, after the last batch), ``wait_seconds`` (time spent waiting for files that were not in memory yet)
+        and ``batch``, the number of its last batch. ``batches``: the same for each batch; one that crosses the border
+        of epochs has an item for each epoch. Both lists keep their last 4096 items. ``hit_ratio``: the part of the
+        samples that comes from memory from the second epoch on; ``planned_bytes``: the most bytes that the plan keeps
+        in the first three epochs. ``cache_bytes_used`` and ``cache_bytes_peak``: memory within ``cache_size``;
         ``other_bytes_used`` and ``other_bytes_peak``: of files beyond that, which are read ahead, in use by the
         pipeline, or kept because ``cache_size`` had no room when they were read; ``idle_bytes``: memory that is free
         and kept for files to come.
 
-        Batches are counted when the pipeline takes them, which it does ahead of the program.
+        Batches are counted when the pipeline takes them, which is before the program gets them.
 
     Raises:
-        ValueError: The pipeline has no reader of that name, or it is not one of this package.
+        ValueError: The pipeline has no reader of that name, or the reader is not from this package.
         RuntimeError: The pipeline cannot be built.
     """
     _plugin.load()

@@ -1,4 +1,4 @@
-"""The package's version, which csrc/l3/include/l3/l3.h names for everything."""
+"""The version of the package, which csrc/l3/include/l3/l3.h defines."""
 
 from . import _core
 

@@ -1,4 +1,4 @@
-"""Words that messages have in common."""
+"""Text that messages share."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ from image_files import noise
 from mutations import mutations
 
 GRAY_EXPANDED = "palette expanded to gray; --palette index keeps the numbers"
-UNUSED_BITS = "unused bits of the pixels left out, though they differ"
-SKIPPED = "pixels that the run lengths skip are entry 0 of the palette"
+UNUSED_BITS = "unused bits of the pixels differ and were left out"
+SKIPPED = "pixels that the run lengths skip set to entry 0 of the palette"
 INDEX = ReadOptions(palette="index")
 
 
@@ -92,7 +92,7 @@ def test_numbers_beyond_the_palette():
 def test_pixels_where_the_palette_is():
     """As some writers have it in the header, though they write a palette."""
     numbers = values((5, 7), 2)
-    note = "pixels read from behind the palette, where the header has them in its place"
+    note = "pixels read from behind the palette, though the header places them inside it"
     for count in (200, 256):
         data = bmp(numbers, 8, palette=COLOURS[:count], start=54)
         assert_reads_as(data, COLOURS[numbers], PALETTE_EXPANDED, note)
@@ -362,8 +362,8 @@ def with_compression(number, bits=24, **options):
 
 
 REFUSED = {
-    "jpeg inside": (with_compression(4), "BMP with a JPEG file inside is not supported: take it out"),
-    "png inside": (with_compression(5, size=124), "BMP with a PNG file inside is not supported: take it out"),
+    "jpeg inside": (with_compression(4), "BMP with a JPEG file inside is not supported: extract it first"),
+    "png inside": (with_compression(5, size=124), "BMP with a PNG file inside is not supported: extract it first"),
     **{f"cmyk {number}": (with_compression(number), CMYK) for number in (11, 12, 13)},
     "huffman": (with_compression(3, size=64), "BMP with Huffman 1D compression is not supported"),
     "rle24": (with_compression(4, size=64), "BMP with RLE24 compression is not supported"),

@@ -166,7 +166,7 @@ def test_file_names_cannot_drive_the_terminal(run, tmp_path):
         (("convert", "src"), "DST"),
         (("convert", "src", "dst", "--palette", "gray"), "'rgb', 'index'"),
         (("convert", "src", "dst", "--pages", "all"), "'first', 'split'"),
-        (("convert", "src", "dst", "--pages", "split", "--mix", "bmp:1"), "--pages split and --mix exclude each other"),
+        (("convert", "src", "dst", "--pages", "split", "--mix", "bmp:1"), "--pages split and --mix cannot be combined"),
         (("convert", "src", "dst", "--timeout", "-1"), "--timeout"),
         (("info", "src"), "no L3 files in src"),
     ],
@@ -214,7 +214,7 @@ def test_a_report_never_takes_the_place_of_a_file_of_the_run(run, tree, tmp_path
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()}
     code, _, err = run(*command, "--report", report)
     assert code == 2
-    assert f"dali-l3: {report}: the report would take the place of " in err
+    assert f"dali-l3: {report}: the report would replace " in err
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()} == before
 
 

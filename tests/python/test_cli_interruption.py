@@ -152,7 +152,7 @@ def test_a_second_signal_ends_a_run_at_once(run, large_tree, tmp_path, command, 
         for pid in workers:
             os.kill(pid, signal.SIGSTOP)
         os.kill(process.pid, first)
-        wait_until(lambda: "finishing the files at hand" in messages.read_text(), process)
+        wait_until(lambda: "finishing the files at work" in messages.read_text(), process)
         os.kill(process.pid, second)
         process.wait(timeout=60)
         assert process.returncode == 128 + first

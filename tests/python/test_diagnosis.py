@@ -75,8 +75,9 @@ def test_the_disk_does_not_count_where_memory_holds_the_dataset(monkeypatch, in_
 def test_memory_that_the_c_library_returns_is_a_finding(monkeypatch, new_memory, kept, told):
     stub_measurements(monkeypatch, new_memory=new_memory, kept=kept)
     finding = (
-        "fetches 12 MB anew. With MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=268435456 in the environment "
-        "it keeps it, and decodes 80 images/s instead of 50."
+        "returns 12 MB of memory to the system and takes it again. With MALLOC_MMAP_THRESHOLD_=33554432 "
+        "MALLOC_TRIM_THRESHOLD_=268435456 in the environment it keeps the memory, and decoding reaches 80 instead of "
+        "50 images/s."
     )
     findings = diagnosis.diagnose([], [], Setting(16, 2), 2).findings
     assert any(finding in each for each in findings) == told

@@ -20,31 +20,66 @@ pytest.importorskip("skimage", reason="the examples take their photographs from 
 pytest.importorskip("matplotlib", reason="the demo and the benchmarks draw charts")
 
 
-def run(script, *arguments, expect=0):
+def run(script, *arguments, expect=0, **options):
     """Runs a script in a fresh interpreter; returns what it printed."""
     command = [sys.executable, str(script), *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=HANGS)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=HANGS, **options)
     assert result.returncode == expect, result.stdout + result.stderr
     return result.stdout + result.stderr
 
 
-@pytest.fixture(scope="module")
-def photos(tmp_path_factory):
-    """Two class folders of small PNG photographs."""
-    from PIL import Image
-    from skimage import data
+def printed(script):
+    """What the gallery says that an example prints."""
+    page = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
+    section = page[page.index(f"(../examples/{script})") :]
+    return re.search(r"^```text\n(.*?)^```", section, re.MULTILINE | re.DOTALL)[1]
 
-    folder = tmp_path_factory.mktemp("photos")
-    for name in ("cat/chelsea", "cat/coffee", "space/rocket"):
-        path = folder / f"{name}.png"
-        path.parent.mkdir(exist_ok=True)
-        photo = getattr(data, path.stem)()
-        Image.fromarray(photo[100:228, 100:292]).save(path)
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    """A folder in which the gallery's first commands have been run: data/images, data/masks, data/l3 and data/mix."""
+    folder = tmp_path_factory.mktemp("work")
+    assert run(EXAMPLES / "photos.py", "data", cwd=folder) == printed("photos.py")
+    for target, options in (("data/l3", ()), ("data/mix", ("--mix", "l3-fast:2,png:1,jpeg@95:1"))):
+        run("-m", "dali_l3.cli", "convert", "data/images", target, *options, cwd=folder)
     return folder
 
 
+@pytest.fixture(scope="module")
+def photos(work):
+    return work / "data" / "images"
+
+
+def test_photos_have_masks_of_their_size(photos):
+    from PIL import Image
+
+    images = sorted(path.relative_to(photos) for path in photos.rglob("*.png"))
+    assert len(images) == 48
+    for path in images:
+        image, mask = Image.open(photos / path), Image.open(photos.parent / "masks" / path)
+        assert (image.size, image.mode) == ((300, 200), "RGB")
+        assert (mask.size, mask.mode) == ((300, 200), "L")
+
+
 def test_encode_decode():
-    assert "truncated" in run(EXAMPLES / "encode_decode.py")
+    assert run(EXAMPLES / "encode_decode.py") == printed("encode_decode.py")
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments"),
+    [
+        ("file_reader.py", ["data/l3"]),
+        ("image_decoder.py", ["data/mix"]),
+        ("masks.py", ["data/l3", "../masks/{dir}/{stem}.png"]),
+        ("resume.py", ["data/l3"]),
+    ],
+)
+def test_examples_print_what_the_gallery_shows(script, arguments, work, plugin):
+    assert printed(script) in run(EXAMPLES / script, *arguments, cwd=work)
+
+
+def test_pytorch_iterator(work, plugin, torch):
+    assert printed("pytorch_iterator.py") in run(EXAMPLES / "pytorch_iterator.py", "data/l3", cwd=work)
 
 
 @pytest.fixture(scope="module")
@@ -58,25 +93,35 @@ def test_convert_folder(converted):
     import dali_l3
 
     folder, output = converted
-    assert len(re.findall("^done", output, re.MULTILINE)) == 3
-    assert dali_l3.peek((folder / "cat/chelsea.l3").read_bytes()).shape == (128, 192, 3)
+    assert len(re.findall("^done", output, re.MULTILINE)) == 48
+    assert dali_l3.peek((folder / "chelsea/00.l3").read_bytes()).shape == (200, 300, 3)
 
 
 def test_convert_folder_fails_when_a_file_does(photos, tmp_path):
     source = tmp_path / "source"
     source.mkdir()
-    (source / "broken.png").write_bytes((photos / "cat/chelsea.png").read_bytes()[:1000])
+    (source / "broken.png").write_bytes((photos / "chelsea/00.png").read_bytes()[:1000])
     assert "failed" in run(EXAMPLES / "convert_folder.py", source, tmp_path / "l3", expect=1)
 
 
 def test_train_pipeline(converted, plugin):
-    output = run(EXAMPLES / "train_pipeline.py", converted[0], "--batch-size", 2, "--size", 64)
-    assert "2 batches of (3, 64, 64) images" in output
+    output = run(EXAMPLES / "train_pipeline.py", converted[0], "--batch-size", 8, "--size", 64)
+    assert "6 batches of (3, 64, 64) images" in output
 
 
 @pytest.fixture
 def torch():
     return pytest.importorskip("torch", reason="the example trains with PyTorch")
+
+
+@pytest.fixture(scope="module")
+def mixed_photos(tmp_path_factory):
+    """96 photographs in four class folders, half of them L3 and half PNG."""
+    folder = tmp_path_factory.mktemp("mixed")
+    run(EXAMPLES / "photos.py", folder, "--count", 24, "--height", 64, "--width", 64)
+    target = folder / "mix"
+    run("-m", "dali_l3.cli", "convert", folder / "images", target, "--mix", "l3-fast:1,png:1")
+    return target
 
 
 def check_training(output):
@@ -88,28 +133,28 @@ def check_training(output):
     assert float(epochs[-1][2]) > 0.4, output
 
 
-def test_train_torch(tmp_path, plugin, torch):
-    check_training(run(EXAMPLES / "train_torch.py", tmp_path / "photos", "--make", "--cache-size", "200KiB"))
+def test_train_torch(mixed_photos, plugin, torch):
+    check_training(run(EXAMPLES / "train_torch.py", mixed_photos, "--cache-size", "200KiB"))
 
 
-def test_train_torch_differs_in_one_line_from_dalis_reader(tmp_path, plugin, torch):
+def test_train_torch_differs_in_one_line_from_dalis_reader(mixed_photos, tmp_path, plugin, torch):
     lines = (EXAMPLES / "train_torch.py").read_text().splitlines()
     [comment] = [i for i, line in enumerate(lines) if "# Before: " in line]
     assert "readers.liquid" in lines[comment + 1]
     lines[comment + 1] = lines[comment].replace("# Before: ", "")
     script = tmp_path / "before.py"
     script.write_text("\n".join(lines))
-    check_training(run(script, tmp_path / "photos", "--make"))
+    check_training(run(script, mixed_photos))
 
 
-def test_train_torch_in_two_processes(tmp_path, plugin, torch):
+def test_train_torch_in_two_processes(mixed_photos, plugin, torch):
     torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2)
-    check_training(run(*torchrun, EXAMPLES / "train_torch.py", tmp_path / "photos", "--make", "--cache-size", "100KiB"))
+    check_training(run(*torchrun, EXAMPLES / "train_torch.py", mixed_photos, "--cache-size", "100KiB"))
 
 
-def test_profile_dataset(tmp_path, plugin):
-    source, target = tmp_path / "photos", tmp_path / "mix"
-    output = run(EXAMPLES / "profile_dataset.py", source, target, "--make", "--seconds", 0.02)
+def test_profile_dataset(photos, tmp_path, plugin):
+    target = tmp_path / "mix"
+    output = run(EXAMPLES / "profile_dataset.py", photos, target, "--seconds", 0.02)
     recommended = re.search(r"^recommended: (\S+),", output, re.MULTILINE)[1]
     assert json.loads((target / "dali_l3_mix.json").read_text())["mix"] == {
         name: int(weight) for name, weight in (part.split(":") for part in recommended.split(","))
@@ -126,11 +171,22 @@ def test_demo(tmp_path, plugin):
 
 
 def test_codec_benchmark(photos, tmp_path):
-    run(BENCHMARKS / "codec.py", photos / "cat", "--limit", 1, "--rounds", 1, "--encode-rounds", 1, "--out", tmp_path)
+    run(
+        BENCHMARKS / "codec.py",
+        photos / "chelsea",
+        "--limit",
+        1,
+        "--rounds",
+        1,
+        "--encode-rounds",
+        1,
+        "--out",
+        tmp_path,
+    )
     results = json.loads((tmp_path / "codec.json").read_text())
-    systems = results["groups"]["cat"]["systems"]
+    systems = results["groups"]["chelsea"]["systems"]
     assert systems["PNG (Pillow)"]["of_png"] == 1
-    assert systems["memcpy"]["bytes"] == 128 * 192 * 3
+    assert systems["memcpy"]["bytes"] == 200 * 300 * 3
     assert {target["name"] for target in results["targets"]} >= {"label maps: bytes / PNG", "extra memory, tiles"}
     assert (tmp_path / "codec.svg").exists()
 

@@ -176,13 +176,13 @@ REFUSED = {
     "no width": (with_frame(0, 40), "an image of 0 x 40 pixels has nothing to convert"),
     "too wide": (with_frame(65501, 8), "JPEG of 65501 x 8 pixels: sides over 65500 are not supported"),
     "two frames": (SOI + frame(56, 40) + gray_jpeg(GRAY)[2:], "damaged JPEG file: it has two frames"),
-    "a short frame": (SOI + segment(0xC0, b"\x08\0\x08\0\x08\1") + EOI, "its frame header makes no sense"),
-    "sampling": (with_frame(56, 40, ((0, 1),)), "damaged JPEG file: its frame header makes no sense"),
-    "equal components": (colour_jpeg(COLOURS, ids=(1, 1, 1)), "damaged JPEG file: its frame header makes no sense"),
-    "other component": (SOI + TABLES + frame(56, 40) + scan((2,), b"") + EOI, "a scan header makes no sense"),
-    "short scan": (SOI + TABLES + frame(56, 40) + segment(0xDA, b"\1\1\0") + EOI, "a scan header makes no sense"),
-    "spectral selection": (in_two_scans((0, (5, 4, 0)), (0, (0, 0, 0))), "a scan header makes no sense"),
-    "no frame": (SOI + TABLES + scan((1,), b"") + EOI, "damaged JPEG file: a scan header makes no sense"),
+    "a short frame": (SOI + segment(0xC0, b"\x08\0\x08\0\x08\1") + EOI, "its frame header is invalid"),
+    "sampling": (with_frame(56, 40, ((0, 1),)), "damaged JPEG file: its frame header is invalid"),
+    "equal components": (colour_jpeg(COLOURS, ids=(1, 1, 1)), "damaged JPEG file: its frame header is invalid"),
+    "other component": (SOI + TABLES + frame(56, 40) + scan((2,), b"") + EOI, "a scan header is invalid"),
+    "short scan": (SOI + TABLES + frame(56, 40) + segment(0xDA, b"\1\1\0") + EOI, "a scan header is invalid"),
+    "spectral selection": (in_two_scans((0, (5, 4, 0)), (0, (0, 0, 0))), "a scan header is invalid"),
+    "no frame": (SOI + TABLES + scan((1,), b"") + EOI, "damaged JPEG file: a scan header is invalid"),
     "no scan": (SOI + TABLES + frame(56, 40) + EOI, "damaged JPEG file: it holds no image"),
     "nothing": (SOI + EOI + b"\xff" * 20, "damaged JPEG file: it holds no image"),
     "component missing": (
@@ -309,7 +309,7 @@ def test_progressive_files_without_scans_in_between_are_refused():
 
 STRAY = "stray bytes between segments ignored"
 MORE = "bytes after the end of the JPEG file left out"
-UNFINISHED = "progressive JPEG without its last refinements, read as far as it goes"
+UNFINISHED = "progressive JPEG without its last refinements, decoded without them"
 HARMLESS = {
     "stray bytes": (gray_jpeg(GRAY, before=segment(APP0, JFIF) + b"\0\1\xff\0\2"), (STRAY,)),
     "stray bytes before the scan": (gray_jpeg(GRAY, between=b"abc"), (STRAY,)),

@@ -36,7 +36,7 @@ def test_pages_are_refused_or_the_first_is_taken_or_each_becomes_a_file(run, tmp
 
     code, _, err = run("convert", source, tmp_path / "none", "--workers", 1)
     assert code == 1
-    assert f"failed: {source}/a.tif: holds 3 pages: --pages first or split\n" in err
+    assert f"failed: {source}/a.tif: has 3 pages: use --pages first or --pages split\n" in err
     assert decoded(tmp_path / "none").keys() == {"b.l3"}
 
     code, _, err = run("convert", source, tmp_path / "first", "--pages", "first", "--workers", 1)
@@ -75,7 +75,7 @@ def test_pages_of_a_mix_cannot_be_split(run, tmp_path):
     write(tmp_path / "src", {"a.tif": tiff_stack(2)})
     code, _, err = run("convert", tmp_path / "src", tmp_path / "dst", "--pages", "split", "--mix", "bmp:1")
     assert code == 2
-    assert "--pages split and --mix exclude each other: split the files first (convert, then export)" in err
+    assert "--pages split and --mix cannot be combined: split the files first (convert, then export)" in err
     code, _, err = run(
         "convert", tmp_path / "src", tmp_path / "dst", "--pages", "first", "--mix", "bmp:1", "--workers", 1
     )
@@ -136,7 +136,9 @@ def test_a_mix_holds_all_runs_to_one_choice(run, tmp_path):
     assert json.loads((tmp_path / "dst" / "dali_l3_mix.json").read_text())["palette"] == "index"
     code, _, err = run(*mix)
     assert code == 2
-    assert "made with --mix png:1 --seed 0 --palette index; continue with that, or choose another folder" in err
+    assert (
+        "made with --mix png:1 --seed 0 --palette index; continue with these settings, or choose another folder" in err
+    )
     assert "1 kept" in run(*mix, "--palette", "index")[2]
 
 

@@ -60,7 +60,7 @@ def test_profile_of_a_small_dataset(run, photos, tmp_path):
     options = ("--formats", "png,bmp,l3-fast", "--work", work, "--json", found, "--html", page, *QUICK)
     code, _, errors = run("profile", photos, *options, "--write", target, "--quality-sweep")
     assert code == 0, errors
-    assert "The sample takes at most" in errors
+    assert "The sample will take at most" in errors
     assert {path: path.read_bytes() for path in photos.rglob("*.png")} == before
     assert not listing(work)
     HTMLParser().feed(page.read_text())
@@ -189,7 +189,7 @@ def test_what_is_written_includes_images_that_are_not_measured_and_does_without_
         ("photos/class 0", "must not be the same or inside one another"),
         (".", "must not be the same or inside one another"),
         ("photos/class 0/0.png", "must be a folder"),
-        ("other", "a mix wants a folder of its own"),
+        ("other", "a mix needs a folder of its own"),
     ],
 )
 def test_targets_that_cannot_be_written_are_refused_before_anything_is_measured(run, photos, target, message):
@@ -197,7 +197,7 @@ def test_targets_that_cannot_be_written_are_refused_before_anything_is_measured(
     code, _, errors = run("profile", photos, "--write", photos.parent / target, *QUICK)
     assert code == 2
     assert message in errors
-    assert "The sample takes" not in errors
+    assert "The sample will take" not in errors
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_without_a_gpu_the_mixed_decoder_is_refused_before_anything_is_measured(
     code, _, errors = run("profile", photos, "--device", "mixed", *QUICK)
     assert code == 2
     assert "no GPU" in errors
-    assert "The sample takes" not in errors
+    assert "The sample will take" not in errors
 
 
 def test_images_that_cannot_be_read_are_named_and_left_out(run, photos, tmp_path):

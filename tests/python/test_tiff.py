@@ -237,7 +237,7 @@ REFUSED_COLOURS = {
     "no photometric, 3": (THREE, {"photometric": None}, "without PhotometricInterpretation"),
     "no photometric, 4": (FOUR, {"photometric": None}, "without PhotometricInterpretation"),
     # DALI reads three samples and inverts them, OpenCV the first.
-    "white is zero, 3": (THREE, {"photometric": WHITE}, "3 samples a pixel with WhiteIsZero, which is for gray alone"),
+    "white is zero, 3": (THREE, {"photometric": WHITE}, "3 samples a pixel with WhiteIsZero, which is only for gray"),
     "white is zero, extra": (THREE, {"photometric": WHITE, "extra": (0, 0)}, "which is for gray alone"),
     # DALI reads one and two samples as gray.
     "RGB of 1": (GRAY, {"photometric": RGB}, "RGB colours do not go with 1 as SamplesPerPixel and 0 values"),
@@ -299,9 +299,9 @@ REFUSED_COLOURS = {
         "stack of 12 planes in one page",
     ),
     "MetaMorph stack": (GRAY, {"tags": {33629: (LONG, (0,) * 9)}}, "stack of 9 planes in one page"),
-    # Readers disagree about a predictor without a compression that takes one.
-    "predictor alone": (GRAY, {"predictor": 2}, "a predictor, but without a compression that takes one"),
-    "predictor of PackBits": (GRAY, {"predictor": 2, "compression": PACKBITS}, "without a compression that takes one"),
+    # Readers disagree about a predictor without a compression that uses one.
+    "predictor alone": (GRAY, {"predictor": 2}, "a predictor, but without a compression that uses one"),
+    "predictor of PackBits": (GRAY, {"predictor": 2, "compression": PACKBITS}, "without a compression that uses one"),
     "predictor of 4 bits": (GRAY & 15, {"bits": 4, "predictor": 2, "compression": LZW}, "predictor of 4-bit samples"),
     "predictor 3": (
         GRAY,
@@ -322,7 +322,7 @@ def test_contradictions_and_other_meanings_are_refused_by_name(case):
 def test_compressions_without_a_check_are_refused_by_name(code):
     name = REFUSED_COMPRESSIONS.get(code, code)
     data = tiff(GRAY, tags={tiff_files.COMPRESSION: short(code)})
-    assert reason(data) == f"TIFF with compression {name} is not supported: save it with Deflate, say"
+    assert reason(data) == f"TIFF with compression {name} is not supported: save it with Deflate instead"
 
 
 # ---- Directories -----------------------------------------------------------------------------------------------------
@@ -406,7 +406,7 @@ def test_pages_that_overlap_are_refused():
 
 
 BIG = tiff(GRAY, big=True)
-NO_HEADER = "damaged TIFF file: its header makes no sense"
+NO_HEADER = "damaged TIFF file: its header is invalid"
 BEYOND = "damaged TIFF file: it refers to data beyond its end"
 NO_DIRECTORY = "damaged TIFF file: one of its directories is empty, or lies beyond its end"
 OUTSIDE = {
@@ -641,7 +641,7 @@ def test_pictures_in_strips_and_tiles(name, samples, bits, tile):
     picture = encode(stored)
     data = in_strip(picture, 32, 16, samples, bits, code, tile)
     assert_reads_as(data, stored)
-    problem = f"{'tile' if tile else 'strip'} 1 of 1 holds no whole {name} picture of "
+    problem = f"{'tile' if tile else 'strip'} 1 of 1 does not contain a complete {name} picture of "
     for width, height in ((16, 32), (32, 17), (33, 16), (8, 8), (64, 64)):
         size = f"{width} x {height} pixels of {samples} x {bits} bits"
         refused = in_strip(picture, width, height, samples, bits, code, tile)
@@ -659,9 +659,13 @@ def test_pictures_of_other_kinds_than_the_strip_are_refused(name):
             pixels = noise((16, 16, samples), bits)
             picture = encode(np.ascontiguousarray(pixels[..., 0] if samples == 1 else pixels))
             for other in {*channels} - {samples}:
-                assert f"holds no whole {name} picture" in reason(in_strip(picture, 16, 16, other, bits, code))
+                assert f"does not contain a complete {name} picture" in reason(
+                    in_strip(picture, 16, 16, other, bits, code)
+                )
             for other in {*depths} - {bits}:
-                assert f"holds no whole {name} picture" in reason(in_strip(picture, 16, 16, samples, other, code))
+                assert f"does not contain a complete {name} picture" in reason(
+                    in_strip(picture, 16, 16, samples, other, code)
+                )
 
 
 def test_jpeg_xl_of_ten_bits_is_refused_in_a_strip_of_sixteen():
@@ -820,7 +824,7 @@ def test_jpeg_tables_shared_by_strips():
         in_strip(data, 56, 40)
     )
     nonsense = (UNDEFINED, tables)
-    assert reason(in_strip(data, 56, 40, tag_347=nonsense)) == "damaged TIFF file: its JPEG tables make no sense"
+    assert reason(in_strip(data, 56, 40, tag_347=nonsense)) == "damaged TIFF file: its JPEG tables are invalid"
 
 
 def test_jpeg_of_rgb_colours_is_not_converted():
@@ -980,7 +984,7 @@ def test_ccitt_codes_that_do_not_fill_their_rows_are_refused(case):
 
 
 def test_ccitt_for_other_images_and_in_uncompressed_mode_is_refused():
-    assert reason(tiff(GRAY, tags={259: short(4)})) == "damaged TIFF file: CCITT Group 4 is for bilevel images alone"
+    assert reason(tiff(GRAY, tags={259: short(4)})) == "damaged TIFF file: CCITT Group 4 is only for bilevel images"
     for compression in (3, 4):
         data = bilevel(bits("1"), compression, 1, options=2)
         assert reason(data) == "TIFF with CCITT codes in uncompressed mode is not supported"
@@ -1044,7 +1048,7 @@ def test_pages_are_read_one_by_one(big, tmp_path):
     of_several = [page(image, tags={tiff_files.SUBFILE: (LONG, (2,))}) for image in images]
     data = tiff_file([of_several[0], reduced, of_several[1], mask, old_reduced, of_several[2]], big=big)
     left_out = "3 reduced copies or masks left out"
-    assert reason(data) == "holds 3 pages: --pages first or split"
+    assert reason(data) == "has 3 pages: use --pages first or --pages split"
     assert reason(data, page=3) == "there is no page 4 in a TIFF file of 3"
     assert_reads_as(data, images[0][..., 0], ("the first of 3 pages was taken", left_out), page="first")
     assert_reads_as(data, images[0][..., 0], (left_out,), page=0)

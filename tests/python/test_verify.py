@@ -149,9 +149,9 @@ def test_too_large_images_fail_but_are_not_damaged(run, tmp_path):
     ("quarantine", "message"),
     [
         ("file", "file: the quarantine must be a folder"),
-        ("src", "src: the quarantine must not hold what is verified (src/deep)"),
-        ("src/deep", "src/deep: the quarantine must not hold what is verified (src/deep)"),
-        ("link", "link: the quarantine must not hold what is verified (src/deep)"),
+        ("src", "src: the quarantine must not contain what is verified (src/deep)"),
+        ("src/deep", "src/deep: the quarantine must not contain what is verified (src/deep)"),
+        ("link", "link: the quarantine must not contain what is verified (src/deep)"),
     ],
 )
 def test_quarantines_that_make_no_sense(run, tmp_path, monkeypatch, quarantine, message):

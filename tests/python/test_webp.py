@@ -168,7 +168,7 @@ def with_riff_size(file, change):
 
 EARLY = "damaged WebP file: it ends too early"
 PIXELS = "damaged WebP file: errors in its pixel data"
-HEADER = "damaged WebP file: the header of its picture makes no sense"
+HEADER = "damaged WebP file: the header of its picture is invalid"
 REFUSED = {
     "animated": (
         riff(extended(ANIMATION), chunk(b"ANIM", bytes(6)), frame(LOSSLESS), frame(LOSSY)),

@@ -28,7 +28,7 @@ def test_a_file_that_takes_too_long_is_given_up_and_its_worker_replaced(source):
     for name in (source, f"{source} too"):
         assert (outcomes[name].status, outcomes[name].reason) == (
             "failed",
-            "gave up after 1.5 s; --timeout allows more",
+            "gave up after 1.5 s; use --timeout to allow more",
         )
     assert all(outcomes[f"slow {number}"].status == "done" for number in (1, 2, 3))
 
@@ -37,7 +37,7 @@ def test_a_file_that_takes_more_memory_than_its_pixels_explain_is_given_up():
     outcomes = outcomes_of("greedy", "slow 1", "slow 2")
     assert outcomes["greedy"].status == "failed"
     assert outcomes["greedy"].reason.startswith("gave up: took ")
-    assert outcomes["greedy"].reason.endswith(" MB of memory, more than its pixels explain")
+    assert outcomes["greedy"].reason.endswith(" MB of memory, more than its pixels need")
     assert outcomes["slow 1"].status == outcomes["slow 2"].status == "done"
 
 

@@ -28,7 +28,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def dali_l3(version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False) -> None:
-    """Lossless images that decode fast: convert image files to L3, and look after them.
+    """Convert image files to L3, a lossless format that decodes fast, and verify, inspect and profile them.
 
     Start with: dali-l3 convert photos/ photos-l3/
     """

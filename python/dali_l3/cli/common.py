@@ -20,18 +20,20 @@ from ..jobs.planning import Plan, PlanError
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 
-Workers = Annotated[int | None, typer.Option(min=1, help="Worker processes.", show_default="one per CPU")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Number of worker processes.", show_default="one per CPU")]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Write every target again, and replace other files in its place.")
+    bool, typer.Option("--overwrite", help="Write every target again and replace any file of its name.")
 ]
-KeepSuffix = Annotated[bool, typer.Option("--keep-suffix", help="Append the new suffix to the old one.")]
-MaxPixels = Annotated[int, typer.Option(min=1, help="Refuse larger images, before decoding them.")]
+KeepSuffix = Annotated[
+    bool, typer.Option("--keep-suffix", help="Append the new suffix instead of replacing the old one.")
+]
+MaxPixels = Annotated[int, typer.Option(min=1, help="Refuse larger images before decoding them.")]
 Timeout = Annotated[
     float | None,
     typer.Option(
         metavar="SECONDS",
         min=0,
-        help="Give up on a file that takes longer; 0: never.",
+        help="Give up on a file that takes longer than this; 0: never.",
         show_default="60, and more for large images",
     ),
 ]
@@ -41,7 +43,7 @@ DryRun = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 also when files were skipped.")]
 ReportFile = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Write what became of each file to FILE as JSON lines; '-' is standard output."),
+    typer.Option(metavar="FILE", help="Write a line of JSON for each file to FILE; '-' is standard output."),
 ]
 
 
@@ -62,7 +64,7 @@ def finish(
     dry_run: bool = False,
     closing_lines: Iterable[str] = (),
 ) -> Totals:
-    """Shows the run and returns what it came to; exits if it was interrupted or failed."""
+    """Shows the run and returns its totals; exits if it was interrupted or failed."""
 
     def every_outcome() -> Outcomes:
         yield from work.outcomes
@@ -70,7 +72,7 @@ def finish(
 
     if report and report != "-":
         if dry_run:
-            raise PlanError("--dry-run writes no report: --report - prints it")
+            raise PlanError("--dry-run writes no report file; use --report - to print the report")
         _check_is_no_file_of(work, report)
         check_report(report)
     total = len(work.outcomes) + len(work.tasks)
@@ -85,7 +87,7 @@ def finish(
 
 
 def reason(error: Exception) -> str:
-    """What an exception says; of the system's errors, without their number and file."""
+    """The message of an exception; for errors of the system without their number and file."""
     return getattr(error, "strerror", None) or str(error)
 
 
@@ -99,7 +101,7 @@ def check_report(path: str) -> None:
     if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
         raise ConversionError(f"{path}: no such folder")
     if os.path.isdir(path):
-        raise ConversionError(f"{path}: a folder; a report needs the name of a file")
+        raise ConversionError(f"{path} is a folder; name a file for the report")
     if os.path.isfile(path) and sniff_file(path):
         raise ConversionError(f"{path}: the report would replace an image")
 
@@ -111,11 +113,11 @@ def _check_is_no_file_of(work: Plan, report: str) -> None:
     paths.update(os.path.join(folder, RECORD_NAME) for folder in work.folders[:1])
     for path in paths:
         if _are_same_file(path, report):
-            raise PlanError(f"{report}: the report would take the place of {path}")
+            raise PlanError(f"{report}: the report would replace {path}")
 
 
 def _are_same_file(path: str, other: str) -> bool:
-    """Whether two names mean one file, even if there is none yet."""
+    """Whether two names are the same file, even if it does not exist yet."""
     try:
         return os.path.samefile(path, other)
     except OSError:  # the names are compared first, for resolving links takes longer

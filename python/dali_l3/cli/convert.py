@@ -36,14 +36,14 @@ class Profile(str, enum.Enum):
 
 
 class Palette(str, enum.Enum):
-    """What becomes of palettes."""
+    """What to keep of images with a palette."""
 
     RGB = "rgb"
     INDEX = "index"
 
 
 class Pages(str, enum.Enum):
-    """What becomes of files of several pages."""
+    """What to do with files of several pages."""
 
     FIRST = "first"
     SPLIT = "split"
@@ -52,29 +52,33 @@ class Pages(str, enum.Enum):
 def convert(
     source: Annotated[str, typer.Argument(metavar="SRC", help="An image file, or a folder of them.")],
     target: Annotated[
-        str, typer.Argument(metavar="DST", help="A folder; for a single file also a name ending in .l3.")
+        str, typer.Argument(metavar="DST", help="A folder, or for a single file a name that ends in .l3.")
     ],
     profile: Annotated[
         Profile | None,
-        typer.Option(help="fast: small, quick to decode. raw: stored. paper: to compare.", show_default="fast"),
+        typer.Option(
+            help="fast: small, quick to decode. raw: stored pixels. paper: for comparison.", show_default="fast"
+        ),
     ] = None,
-    effort: Annotated[int, typer.Option(min=1, max=3, help="Of L3. 1: quickest, 3: smallest.")] = 2,
+    effort: Annotated[
+        int, typer.Option(min=1, max=3, help="Effort of the L3 encoder. 1: quickest, 3: smallest files.")
+    ] = 2,
     mix: Annotated[
         str | None,
         typer.Option(metavar="FORMAT:WEIGHT,...", help="Convert to several formats in these proportions."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the draw of formats, with --mix.", show_default="0")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed for the draw of formats with --mix.", show_default="0")] = None,
     palette: Annotated[
         Palette,
         typer.Option(
-            help="Of images with a palette: rgb keeps their colours, index the numbers of the palette's entries as "
-            "gray pixels. Masks, whose numbers are labels, want index."
+            help="For images with a palette: rgb keeps the colours, index keeps the numbers of the palette entries as "
+            "gray pixels. Use index for masks whose numbers are labels."
         ),
     ] = Palette.RGB,
     pages: Annotated[
         Pages | None,
         typer.Option(
-            help="Of TIFF files of several pages: first keeps that page, split makes a.tif a-1.l3, a-2.l3, ….",
+            help="For TIFF files of several pages: first takes the first page, split writes a-1.l3, a-2.l3, ….",
             show_default="refuse them",
         ),
     ] = None,
@@ -87,20 +91,20 @@ def convert(
     strict: Strict = False,
     report: ReportFile = None,
 ) -> None:
-    """Convert an image, or a tree of them, to L3, or to a mix of formats.
+    """Convert an image or a folder of images to L3, or to a mix of formats.
 
-    Reads PNG, JPEG, WebP, BMP, TIFF, PNM and NPY, told by their content. 16 bits, alpha and metadata are kept, palettes
-    are expanded, EXIF orientation is applied. CMYK, animations, several pages and float samples are refused by name.
-    Sources are only read. Folders are mirrored, class folders and all.
+    Reads PNG, JPEG, WebP, BMP, TIFF, PNM and NPY; the content of a file decides, not its name. Keeps 16 bits, alpha and
+    metadata, expands palettes, and applies the EXIF orientation. Refuses CMYK, animations, several pages and float
+    samples. Never changes source files. The target mirrors the folders of the source.
 
-    Each file is decoded and compared before it gets its name, and bears its source's date. A run that was stopped, even
-    killed, is continued by the same command: files that are done are kept, unless their source's date, the profile or
-    --palette is another. Ctrl-C lets the files at hand be finished; a second one does not.
+    Each target is decoded and compared before it gets its name and the modification time of its source. To continue
+    after a run was stopped or killed, repeat the command: it keeps the files that are done, unless the time of the
+    source, the profile or --palette has changed. Ctrl-C finishes the files at work first; a second Ctrl-C does not.
 
-    With --mix, the formats of the images of each folder are drawn in proportion: l3-fast, l3-raw, l3-paper, png, tiff,
-    bmp, webp, and the lossy jpeg@Q and webp@Q with a quality Q. DST/dali_l3_mix.json records them.
+    With --mix, each folder gets the formats in the given proportions. Formats are l3-fast, l3-raw, l3-paper, png, tiff,
+    bmp, webp, and the lossy jpeg@Q and webp@Q with a quality Q. DST/dali_l3_mix.json records the format of each image.
 
-    Exits with 0 when all went well, 1 when any file failed, 2 when the request makes no sense, 130 after Ctrl-C.
+    Exits with 0 on success, 1 if any file failed, 2 if the arguments are wrong, 130 after Ctrl-C.
 
     Examples:
 
@@ -119,14 +123,14 @@ def convert(
     record = None
     if mix is not None:
         if profile:
-            raise PlanError("--profile and --mix exclude each other: name l3-fast, l3-raw or l3-paper in the mix")
+            raise PlanError("--profile and --mix cannot be combined: name l3-fast, l3-raw or l3-paper in the mix")
         if pages is Pages.SPLIT:
-            raise PlanError("--pages split and --mix exclude each other: split the files first (convert, then export)")
+            raise PlanError("--pages split and --mix cannot be combined: split the files first (convert, then export)")
         weights = mixing.parse_mix(mix)
         work, record = mixing.plan_mix(source, target, weights, seed or 0, overwrite, keep_suffix, palette.value)
     else:
         if seed is not None:
-            raise PlanError("--seed is for --mix")
+            raise PlanError("--seed needs --mix")
         refuse_mixed(target)
         format = formats.find_format(f"l3-{(profile or Profile.FAST).value}")
         conversion = converting.conversion_to(format, palette.value)

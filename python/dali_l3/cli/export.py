@@ -15,7 +15,7 @@ from .common import DryRun, KeepSuffix, Overwrite, ReportFile, Strict, Workers, 
 def export(
     source: Annotated[str, typer.Argument(metavar="SRC", help="An L3 file, or a folder of them.")],
     target: Annotated[
-        str, typer.Argument(metavar="DST", help="A folder; for a single file also a name ending in .png.")
+        str, typer.Argument(metavar="DST", help="A folder, or for a single file a name that ends in .png.")
     ],
     level: Annotated[int, typer.Option(min=0, max=9, help="Compression level of the PNG files.")] = 6,
     workers: Workers = None,
@@ -27,8 +27,8 @@ def export(
 ) -> None:
     """Convert L3 files back to PNG.
 
-    Writes the same pixels, 8 or 16 bits, with alpha, ICC profile and EXIF data.
-    Works as convert does: folders are mirrored, files appear whole or not at all, and the same command continues a run.
+    Writes the same pixels, 8 or 16 bits, with alpha, ICC profile, EXIF and XMP. As with convert, the target mirrors the
+    folders of the source, files are never half-written, and the same command continues a run.
 
     Examples:
 

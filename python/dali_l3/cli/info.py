@@ -24,14 +24,12 @@ from .common import EXIT_FAILED, complain
 
 
 def info(
-    paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="L3 files, or folders: all the L3 files in them.")
-    ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per file, each on a line.")] = False,
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="L3 files, or folders with L3 files.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per file.")] = False,
 ) -> None:
-    """Show what L3 files hold.
+    """Show what L3 files contain.
 
-    Reads headers and metadata; pixels are not decoded (see verify). Exits with 1 when any file cannot be read.
+    Reads headers and metadata but does not decode pixels; use verify for that. Exits with 1 if any file cannot be read.
 
     Examples:
 

@@ -32,24 +32,28 @@ _SWEEP = ("jpeg@50", "jpeg@75", "jpeg@85", "jpeg@95", "webp@50", "webp@75", "web
 def profile(
     source: Annotated[str, typer.Argument(metavar="SRC", help="The dataset: a folder of images.")],
     formats: Annotated[
-        str, typer.Option(metavar="FORMAT,...", help="Candidates; lossy ones only if named here, as jpeg@95.")
+        str, typer.Option(metavar="FORMAT,...", help="Formats to compare; lossy ones only if named here, as jpeg@95.")
     ] = ",".join(DEFAULT_FORMATS),
-    device: Annotated[str, typer.Option(metavar="cpu|mixed", help="Of the decoder.")] = "cpu",
-    threads: Annotated[int | None, typer.Option(min=1, help="Of DALI.", show_default="one per CPU")] = None,
+    device: Annotated[str, typer.Option(metavar="cpu|mixed", help="Device of the decoder.")] = "cpu",
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Number of DALI threads.", show_default="one per CPU")
+    ] = None,
     cache_size: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Memory for the Liquid reader: 60GiB.", show_default="half of what is free"),
+        typer.Option(
+            metavar="SIZE", help="Memory for the Liquid reader, such as 60GiB.", show_default="half of the free memory"
+        ),
     ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Images in a batch.")] = 16,
     sample: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Images to measure with; a batch at least.", show_default=f"{_SAMPLE}, or {_QUICK_SAMPLE}"
+            min=1, help="Images to measure with, at least a batch.", show_default=f"{_SAMPLE}, or {_QUICK_SAMPLE}"
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Measure less, in a minute or two.")] = False,
     step_time: Annotated[
-        float | None, typer.Option(metavar="MS", min=0, help="What a training step takes for a batch.")
+        float | None, typer.Option(metavar="MS", min=0, help="Time of a training step for a batch.")
     ] = None,
     step: Annotated[
         str | None,
@@ -60,19 +64,19 @@ def profile(
     ] = False,
     work: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Where the sample is put, on the disk to measure.", show_default="beside SRC"),
+        typer.Option(metavar="DIR", help="Folder for the sample, on the disk to measure.", show_default="beside SRC"),
     ] = None,
     json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the findings as JSON.")] = None,
     html_file: Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write a report with plots.")] = None,
     write: Annotated[
         str | None, typer.Option(metavar="DST", help="Then convert the dataset as recommended, and measure again.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the draw of formats, with --write.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed for the draw of formats with --write.")] = 0,
 ) -> None:
-    """Find out what limits loading a dataset on this machine, and how to store it.
+    """Find out what limits loading a dataset on this machine, and in which formats to store it.
 
-    Takes a sample, encodes it in each format, measures loading and decoding with DALI on the disk, and computes the mix
-    of formats that is fastest with the Liquid reader. Sources are only read; the sample is removed again.
+    Encodes a sample in each format, measures loading and decoding with DALI on the disk, and computes the mix of
+    formats that is fastest with the Liquid reader. Never changes source files, and removes the sample at the end.
 
     Examples:
 
@@ -83,9 +87,9 @@ def profile(
     dali-l3 profile train/ --write train-mix/
     """
     if step and step_time is not None:
-        raise ConversionError("--step and --step-time exclude each other")
+        raise ConversionError("--step and --step-time cannot be combined")
     if device not in ("cpu", "mixed"):
-        raise ConversionError(f"--device {device}: cpu or mixed")
+        raise ConversionError(f"--device {device}: must be cpu or mixed")
     for path in filter(None, (json_file, html_file)):
         check_report(path)
     profiler, diagnosis, measuring, report, dataset = _import("profiler", "diagnosis", "measuring", "report", "dataset")
@@ -110,7 +114,7 @@ def profile(
         _save(found, json_file, html_file)
     if write:
         most = dataset.announced_size(found.recommendation)
-        console.print(f"The converted dataset takes at most {most / 1e6:.0f} MB in {write}.")
+        console.print(f"The converted dataset will take at most {most / 1e6:.0f} MB in {write}.")
         plan, outcomes = dataset.convert_dataset(found, write, seed)
         totals = show(outcomes, len(plan.tasks) + len(plan.outcomes), "converted")
         if totals.interrupted:
@@ -135,7 +139,7 @@ def _save(found: DatasetProfile, json_file: str | None, html_file: str | None) -
 
 
 def _announce(size: int, folder: str) -> None:
-    console.print(f"The sample takes at most {size / 1e6:.0f} MB in {folder} and is removed again.")
+    console.print(f"The sample will take at most {size / 1e6:.0f} MB in {folder} and is removed again.")
 
 
 def _import(*names: str) -> list[Any]:
@@ -166,14 +170,14 @@ def _load(name: str) -> Callable[[Any], None]:
     """
     module_name, separator, function_name = name.partition(":")
     if not separator:
-        raise ConversionError(f"--step {name}: write it as module:function")
+        raise ConversionError(f"--step {name}: write the step as module:function")
     sys.path.insert(0, os.getcwd())  # and it stays there: the function, too, may import modules
     try:
         function = functools.reduce(getattr, function_name.split("."), importlib.import_module(module_name))
     except Exception as error:
         raise ConversionError(f"--step {name}: {type(error).__name__}: {error}") from error
     if not callable(function):
-        raise ConversionError(f"--step {name}: not a function")
+        raise ConversionError(f"--step {name} is not a function")
 
     def step(outputs: Any) -> None:
         try:

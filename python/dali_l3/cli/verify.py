@@ -17,15 +17,13 @@ from .common import MaxPixels, ReportFile, Strict, Timeout, Workers, finish
 
 
 def verify(
-    paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Image files, or folders: all the images in them.")
-    ],
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Image files, or folders with images.")],
     quarantine: Annotated[
         str | None,
         typer.Option(
             metavar="DIR",
-            help="Move damaged files there, as the same tree; nothing there is replaced. Files that could not be read "
-            "(permissions, time, memory) stay, and so does what links lead to, and what DIR has no room for.",
+            help="Move damaged files to DIR, with their folders. Nothing in DIR is replaced. Files that could not be "
+            "read (permissions, time, memory) stay, and so do targets of links, and files that do not fit into DIR.",
         ),
     ] = None,
     workers: Workers = None,
@@ -34,12 +32,12 @@ def verify(
     strict: Strict = False,
     report: ReportFile = None,
 ) -> None:
-    """Prove that image files are sound: L3, and all that convert reads.
+    """Verify L3 files, and image files of every format that convert reads.
 
-    Decodes them completely and compares every checksum that they carry. Files that are no images are skipped, and so
-    are images that convert cannot keep, such as CMYK: those are not proven.
+    Decodes each file completely and checks every checksum in it. Skips files that are not images, and images that
+    convert cannot keep exactly, such as CMYK; these are not verified.
 
-    Exits with 1 when any file is damaged or missing.
+    Exits with 1 if any file is damaged, missing or cannot be read.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""What the runs of `dali-l3` do to one file, and datasets in several formats.
+"""The work of `dali-l3` on one file, and datasets in several formats.
 
 - `sources`: which files a command takes
 - `converting`, `exporting`, `verifying`: what is done to one file

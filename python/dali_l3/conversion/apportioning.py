@@ -1,4 +1,4 @@
-"""How many images of each folder go to each format, so that every folder and the whole hold the proportions."""
+"""Divides the images of folders among formats, so that every folder and the whole tree hold the proportions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ def apportion(sizes: Sequence[int], weights: Sequence[int], taken: Sequence[Sequ
     """Divides folders of images among formats in the proportions of `weights`.
 
     Every count, and every format's total over all folders, is the floor or the ceiling of its exact share: the
-    controlled rounding of a table, which always exists. Where `taken` rules it out, counts come as near to that as
-    moving single images from format to format brings them.
+    controlled rounding of a table, which always exists. If `taken` rules this out, counts are as close to it as
+    moving single images between formats can bring them.
 
     sizes: images in each folder
-    weights: of each format, positive
-    taken: for each folder, the images that each format has already, in all at most the folder's size
+    weights: one for each format, positive
+    taken: for each folder, the number of images that each format already has, in all at most the folder's size
 
     Returns a count for each folder and format. A folder's counts sum to its size, and none is below what is taken.
     """

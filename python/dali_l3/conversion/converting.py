@@ -23,7 +23,7 @@ from .sources import refuse_to_convert
 def conversion_to(format: Format, palette: Palette | None = None) -> Conversion:
     """The conversion of images to `format`.
 
-    palette: of `ReadOptions`, the choice that L3 files of an earlier run are held to; None: none
+    palette: as in `ReadOptions`; L3 files of an earlier run with the other choice are written again. None: they stay
     """
 
     def is_finished(task: Task) -> bool:
@@ -37,11 +37,11 @@ TO_L3 = conversion_to(find_format(L3_FAST))
 
 
 def convert_image(data: bytes, format: str = L3_FAST, effort: int = 2, options: ReadOptions = DEFAULT_OPTIONS) -> bytes:
-    """Converts the bytes of an image file to those of a file in `format`, upright and with its metadata.
+    """Converts the bytes of an image file to the bytes of a file in `format`, upright and with its metadata.
 
-    format: a name as `formats.find_format` takes it: "l3-fast", "png", "jpeg@95", …
-    effort: of L3, 1 … 3
-    options: of reading
+    format: a name as in `formats.find_format`: "l3-fast", "png", "jpeg@95", …
+    effort: of the L3 encoder, 1 … 3
+    options: how to read the image
 
     Raises ConversionError if the image cannot be read, or if the format cannot hold it.
     """
@@ -51,16 +51,16 @@ def convert_image(data: bytes, format: str = L3_FAST, effort: int = 2, options: 
 
 @reporting
 def convert_file(task: Task, effort: int = 2, options: ReadOptions = DEFAULT_OPTIONS) -> Outcome:
-    """Converts `task.source` to `task.format` (by default l3-fast), upright, with its metadata and its date.
+    """Converts `task.source` to `task.format` (by default l3-fast), upright, with metadata and modification time.
 
-    What the format cannot hold becomes l3-fast instead: the outcome then names the target that was written, and why. A
-    file at `task.target`, made of an earlier source, is removed.
-    The target gets its name only after it decoded to the same pixels (or, of a lossy format, was compared with them).
+    If the format cannot hold the image, it becomes l3-fast instead. The outcome then names the target that was written,
+    and the reason, and a file at `task.target` from an earlier source is removed.
+    The target gets its name only after it was decoded and compared with the pixels.
 
-    At most twice the pixels' size is held at once, and a constant; more for lossy formats and WebP (Format.memory).
+    Takes at most twice the size of the pixels, plus a constant; more for lossy formats and WebP (Format.memory).
 
-    effort: of L3, 1 … 3
-    options: of reading; the task's page goes before theirs
+    effort: of the L3 encoder, 1 … 3
+    options: how to read the image; the page of the task, if any, replaces theirs
     """
     with open_regular(task.source) as file:
         mtime_ns = os.fstat(file.fileno()).st_mtime_ns  # before reading: what is written later is newer
@@ -85,7 +85,7 @@ def convert_file(task: Task, effort: int = 2, options: ReadOptions = DEFAULT_OPT
         format = find_format(L3_FAST, effort)
         target += format.suffix
         if is_other_file(target, format.signature):
-            raise ConversionError(f"{target} is in the way: it is not a file of format {format.signature}")
+            raise ConversionError(f"{target} exists and is not a file of format {format.signature}; move it away")
     raw_size, prepared = image.pixels.nbytes, prepare_image(image.pixels, image.metadata, format)
     del image
     written = prepared.write(target, mtime_ns)

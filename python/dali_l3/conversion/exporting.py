@@ -29,7 +29,7 @@ TO_PNG = Conversion(_PNG.name, _PNG.suffix, _PNG.signature, L3_SUFFIXES, refuse_
 
 @reporting
 def export_file(task: Task, level: int = 6) -> Outcome:
-    """Converts `task.source`, with its date.
+    """Converts `task.source` to PNG, with its modification time.
 
     The target gets its name only after it decoded to the same pixels and metadata.
 

@@ -1,4 +1,4 @@
-"""The record of a mixed dataset: a JSON file beside the images that says which format each of them has."""
+"""The record of a mixed dataset: a JSON file beside the images that names the format of each."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _ENTRY_TYPES: dict[str, type | tuple[type, ...]] = {"drawn": str, "format": str,
 
 @dataclass(frozen=True)
 class MixSettings:
-    """What all runs of a mix have in common.
+    """The settings that all runs of a mix share.
 
     mix: names of formats and their weights
     seed: of the draw
     keep_suffix: whether a.png becomes a.png.bmp, not a.bmp
-    palette: what becomes of palettes, "rgb" or "index"
+    palette: what to keep of images with a palette, "rgb" or "index"
     """
 
     mix: dict[str, int]
@@ -47,8 +47,9 @@ class MixedImage:
     """One image of a mixed dataset.
 
     drawn: name of the format that was drawn for it
-    format: of its file, which is not `drawn` if that cannot hold the image; None until the file is written
-    bytes: of its file
+    format: name of the format of its file, which differs from `drawn` if that cannot hold the image; None until the
+        file is written
+    bytes: size of its file
     psnr: in dB, if a lossy format changed the pixels
     """
 
@@ -142,7 +143,7 @@ class MixRecord:
             if content["version"] == _VERSION:
                 return cls._from_json(content)
         except (AttributeError, KeyError, TypeError) as error:
-            raise PlanError(f"{path}: not the record of a mix, or a damaged one") from error
+            raise PlanError(f"{path}: not a valid record of a mix") from error
         raise PlanError(f"{path}: of version {content['version']}; this version of dali_l3 reads {_VERSION}")
 
     @classmethod

@@ -27,7 +27,7 @@ from .sources import refuse_to_convert
 def parse_mix(text: str) -> dict[str, int]:
     """Reads names of formats, as `find_format` takes them, and their weights from text such as "l3-fast:7,bmp:3".
 
-    Raises ConversionError if it is something else.
+    Raises ConversionError for any other text.
     """
     mix: dict[str, int] = {}
     for part in text.split(","):
@@ -93,26 +93,28 @@ def plan_mix(
 ) -> tuple[Plan, MixRecord]:
     """Plans the conversion of the images of the tree `source` to the formats that are drawn for them.
 
-    Works as `planning.plan` does. Images that an earlier run recorded in `target` keep their formats. Returns the
-    record with the plan; nothing has been written.
+    Works like `planning.plan`. Images that an earlier run recorded in `target` keep their formats. Returns the plan and
+    the record, and writes nothing.
 
     mix: formats and their weights, see `parse_mix`
-    palette: of `ReadOptions`, the choice that the record shall hold all runs to
+    palette: as in `ReadOptions`; the record refuses other choices in later runs
 
-    Raises PlanError where `plan` does, if `source` is not a folder, and if `target` holds other files than those of a
-    mix with the same settings.
+    Raises PlanError like `plan`, and if `source` is not a folder, or `target` contains other files than those of a mix
+    with the same settings.
     """
     if not os.path.isdir(source):
-        raise PlanError(f"{source}: " + ("a mix wants a folder" if os.path.exists(source) else "no such folder"))
+        raise PlanError(f"{source}: " + ("a mix needs a folder" if os.path.exists(source) else "no such folder"))
     settings = MixSettings(dict(mix), seed, keep_suffix, palette)
     earlier = MixRecord.load(target)
     if earlier and earlier.settings != settings:
-        raise PlanError(f"{target}: made with {earlier.settings}; continue with that, or choose another folder")
+        raise PlanError(
+            f"{target} was made with {earlier.settings}; continue with these settings, or choose another folder"
+        )
     record = earlier or MixRecord(settings)
 
     def choose(files: list[str]) -> dict[str, Conversion]:
         if not earlier and walk(target).files:
-            raise PlanError(f"{target}: holds files, but no {RECORD_NAME}; a mix wants a folder of its own")
+            raise PlanError(f"{target}: holds files, but no {RECORD_NAME}; a mix needs a folder of its own")
         images = [path for path in files if _is_image(os.path.join(source, path))]
         drawn = draw(images, mix, seed, {path: image.drawn for path, image in record.images.items()})
         for path, name in drawn.items():
@@ -127,7 +129,7 @@ def plan_mix(
 
 
 def recorded(outcomes: Outcomes, record: MixRecord, source: str, target: str) -> Outcomes:
-    """Passes on the outcomes of a plan by `plan_mix`, and saves the record: before the first, and however it ends.
+    """Passes on the outcomes of a plan from `plan_mix`, and saves the record before the first and at the end.
 
     Raises OSError if the record cannot be saved.
     """

@@ -1,4 +1,4 @@
-"""A folder to which damaged files are moved, so that a dataset can be used without them and nothing is lost."""
+"""A folder for damaged files: the dataset can be used without them, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..jobs.planning import PlanError, is_inside
 
 
 class Quarantine:
-    """Moves files to a folder, in which their paths below the folders that are verified are mirrored."""
+    """Moves files to a folder and keeps their paths below the folders that are verified."""
 
     def __init__(self, folder: str, verified: Sequence[str]) -> None:
         """Writes nothing yet.
@@ -25,19 +25,19 @@ class Quarantine:
         folder: its path
         verified: the files and folders that are verified
 
-        Raises PlanError if `folder` is something else, or if any of `verified` is or lies in it.
+        Raises PlanError if `folder` is not a folder, or if any of `verified` is in it.
         """
         if os.path.lexists(folder) and not os.path.isdir(folder):
             raise PlanError(f"{folder}: the quarantine must be a folder")
         for path in verified:
             if is_inside(path, folder):
-                raise PlanError(f"{folder}: the quarantine must not hold what is verified ({path})")
+                raise PlanError(f"{folder}: the quarantine must not contain what is verified ({path})")
         self._folder, self._verified = folder, verified
 
     def receive(self, outcomes: Outcomes) -> Outcomes:
         """Passes on the outcomes of `verify_file`, and moves the files that are damaged.
 
-        The reason of such an outcome then says also where the file went, or why it did not.
+        The reason of such an outcome then also says where the file was moved, or why it was not.
         """
         with contextlib.closing(outcomes):
             for outcome in outcomes:
@@ -73,7 +73,7 @@ def _move_link(source: str, folder: str, wanted: str) -> str:
 
 
 def _move_file(source: str, wanted: str) -> str:
-    """Moves a file, if need be to another file system. It is at its old or its new place whatever happens."""
+    """Moves a file, also to another file system. Whatever happens, it is at its old or its new place."""
     flags = os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     place = _first_free(wanted, lambda name: os.close(os.open(name, flags)))  # an empty file, which keeps the name
     try:

@@ -1,7 +1,7 @@
-"""Which files a command takes: by their first bytes, and where those say nothing, by their names.
+"""Which files a command takes: by their first bytes or, if these are unknown, by their names.
 
 Each function takes a file's path and the name of its format as `signatures.sniff` gives it (None: unknown). It returns
-None for a file that the command takes, else what becomes of the file and why, as (status, reason).
+None for a file that the command takes, else the result and the reason, as (status, reason).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def refuse_to_verify(path: str, name: str | None) -> Refusal:
 
 
 def _judge_by_name(path: str, suffixes: Collection[str], what: str) -> tuple[Status, str]:
-    """A file that is not `what`: it failed if its name says that it is, else it is skipped."""
+    """The result for a file that is not `what`: failed if its name says that it is, else skipped."""
     if os.path.splitext(path)[1].lower() not in suffixes:
         return "skipped", f"not {what}"
     with open_regular(path) as file:

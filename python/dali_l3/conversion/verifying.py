@@ -48,12 +48,12 @@ def _add_file(work: Plan, path: str) -> None:
 
 @reporting
 def verify_file(task: Task, options: ReadOptions = DEFAULT_OPTIONS) -> Outcome:
-    """Decodes all of `task.source`, with all its pages, and compares every checksum that it carries.
+    """Decodes all of `task.source`, including all pages, and checks every checksum in it.
 
-    The outcome says whether a file that fails is damaged, or only could not be read. Sound images that cannot be kept
-    exactly (CMYK, say) are skipped, and so are all but L3 files where the packages that read them are not installed.
+    The outcome says whether a file that fails is damaged or only could not be read. Intact images that cannot be kept
+    exactly (such as CMYK) are skipped. So are all files but L3, if the packages that read them are not installed.
 
-    options: of reading; their page does not count
+    options: how to read images; their page is ignored
     """
     with open_regular(task.source) as file:
         head = file.read(HEAD_SIZE)
@@ -93,7 +93,7 @@ def _check_l3(data: bytes, options: ReadOptions) -> tuple[int, tuple[str, ...]]:
     admit(info.width, info.height, info.channels * info.dtype.itemsize, options)
     raw_size = decode(data, verify=True).nbytes
     read_metadata(data)
-    missing = "no tile checksums in the file: decoded, but pixels are not proven"
+    missing = "no tile checksums in the file: it was decoded, but pixels may have changed"
     return raw_size, () if info.has_checksums else (missing,)
 
 

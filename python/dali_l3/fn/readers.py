@@ -9,34 +9,34 @@ from ..sizes import parse_size
 def multi_format(**arguments):
     """Reads files and their labels, like `nvidia.dali.fn.readers.file`, from a dataset of several image formats.
 
-    Takes the arguments of `fn.readers.file` and, without `mix`, delivers the same samples in the same order.
+    Takes the arguments of `fn.readers.file`. Without `mix`, it delivers the same samples in the same order.
 
     Args:
-        mix: ``"dataset"`` for batches that hold the formats, as told by the files' signatures, in the proportions that
-            they have in the shard: the floor or the ceiling of each one's share, all ending the epoch together. None
-            (default) for the order of `fn.readers.file`.
+        mix: ``"dataset"`` for batches that hold the formats in the proportions of the shard: the floor or the ceiling
+            of the share of each, so that all formats end the epoch together. The signatures of the files decide their
+            format. None (default) for the order of `fn.readers.file`.
         companions: Path templates of files that belong to each image, such as ``"../masks/{dir}/{stem}.png"``, relative
-            to `file_root`, with the fields dir, stem, name and relpath. Each stands for one more output.
+            to `file_root`, with the fields dir, stem, name and relpath. Each adds one output.
         on_error: What to do about files that are missing, empty, unreadable, of no known image format or found damaged
-            by `check`: ``"raise"``, ``"skip"`` (a good sample of the same format takes their place) or ``"substitute"``
-            (the file `substitute` does, with the label of the bad one).
-        substitute: Path of a file, for ``on_error="substitute"``. It has no companions, so `companions` rule it out.
-        check: How closely images are looked at: ``"none"`` (default); ``"headers"``: whether files hold what a decoder
-            needs before the pixels, and are as long as that says; ``"content"``: also, each time that a file is read
-            from disk, all checksums of L3 and PNG files, and whether JPEG and TIFF files are cut off.
-        strict: Whether what `fn.readers.file` silently passes over (hidden folders, class folders without files,
-            dangling links, files listed twice) is an error.
-        use_o_direct: Whether to read past the page cache.
-        read_threads: Threads that read files.
-        **arguments: Those of `fn.readers.file`.
+            by `check`: ``"raise"``, ``"skip"`` (a good sample of the same format replaces them) or ``"substitute"``
+            (the file `substitute` replaces them, with the label of the bad file).
+        substitute: Path of a file, for ``on_error="substitute"``. Cannot be combined with `companions`.
+        check: How closely images are checked. ``"none"`` (default). ``"headers"``: files must contain everything that a
+            decoder needs before the pixels, and be as long as their header says. ``"content"``: also, each time a file
+            is read from disk, checks all checksums of L3 and PNG files, and whether JPEG and TIFF files are cut off.
+        strict: Whether likely mistakes that `fn.readers.file` accepts silently (hidden folders, class folders without
+            files, dangling links, files listed twice) are errors.
+        use_o_direct: Whether to bypass the page cache.
+        read_threads: Number of threads that read files.
+        **arguments: Arguments of `fn.readers.file`.
 
     Returns:
         list[DataNode]: The image files, the companions' files, each a one-dimensional tensor of uint8, and the labels,
         int32 of shape (1,).
 
     Raises:
-        RuntimeError: When the pipeline is built or runs, with the file's name and what is wrong with it.
-        ValueError: When the pipeline is built with arguments that make no sense.
+        RuntimeError: When the pipeline is built or runs. The message names the file and the reason.
+        ValueError: When the pipeline is built with wrong arguments.
     """
     _plugin.load()
     from nvidia.dali import fn
@@ -45,24 +45,24 @@ def multi_format(**arguments):
 
 
 def liquid(*, cache_size: int | str = 0, **arguments):
-    """Reads files and their labels so that every batch takes the same part from memory and from disk.
+    """Reads files and their labels, and keeps some in memory, so that every batch reads the same share from disk.
 
     After Liquid (Baek et al., "Liquid: Mix-and-Match Multiple Image Formats to Balance DNN Training Pipeline", APSys
-    2023), section 4.2. Always shuffles the whole shard for every epoch, and keeps its shard.
+    2023), section 4.2. It shuffles the whole shard in every epoch, and each reader keeps its shard.
 
     Args:
-        cache_size: Memory for what is kept from epoch to epoch: bytes, or a string such as ``"60GiB"``. What the
-            pipeline holds and what is read ahead comes on top.
-        policy: ``"liquid"``: a part of every batch is kept for the next epoch. ``"minio"``: a fixed random part of the
-            shard is kept for good. ``"none"``: nothing is kept.
+        cache_size: Memory for files that are kept from epoch to epoch: bytes, or a string such as ``"60GiB"``. The
+            reader needs more memory for files that the pipeline holds and that are read ahead.
+        policy: ``"liquid"``: keep a part of every batch for the next epoch. ``"minio"``: keep a fixed random part of
+            the shard. ``"none"``: keep nothing.
         read_order: ``"random"`` or, for disks on which seeking is slow, ``"sequential"``.
-        **arguments: Those of `multi_format`, except `mix`, which is implied.
+        **arguments: Arguments of `multi_format`, except `mix`, which is implied.
 
     Returns:
         list[DataNode]: As `multi_format`.
 
     Raises:
-        ValueError, TypeError: When `cache_size` is no size.
+        ValueError, TypeError: When `cache_size` is not a size.
         RuntimeError, ValueError: As `multi_format`.
     """
     _plugin.load()

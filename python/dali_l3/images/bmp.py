@@ -62,7 +62,7 @@ def _read_palette_image(data: bytes, header: BmpHeader, options: ReadOptions) ->
         admit(header.width, header.height, 1 + channels, options)
         bits, (rows, is_complete) = 8, _decode_runs(data, header)
         if not is_complete:
-            notes.append("pixels that the run lengths skip are entry 0 of the palette")
+            notes.append("pixels that the run lengths skip set to entry 0 of the palette")
     pixels = np.empty((header.height, header.width) if channels == 1 else (header.height, header.width, 3), np.uint8)
     for block_rows, columns in _blocks(header.height, header.width):
         packed = rows[block_rows, columns.start * bits // 8 : -(-columns.stop * bits // 8)]
@@ -186,7 +186,7 @@ def _read_true_colour(data: bytes, header: BmpHeader, options: ReadOptions) -> S
         *others, last = (str(bits) for _, bits in samples)
         notes.append(f"samples of {', '.join(others)} and {last} bits scaled to {8 * dtype.itemsize}")
     if always != ever & unused:
-        notes.append("unused bits of the pixels left out, though they differ")
+        notes.append("unused bits of the pixels differ and were left out")
     return StoredImage(pixels, notes=notes)
 
 

@@ -30,7 +30,7 @@ def damaged(what: str) -> ImageError:
 
 @dataclass(frozen=True)
 class BmpHeader:
-    """What the headers of a BMP file that can be read say.
+    """The contents of the headers of a BMP file that can be read.
 
     compression: PLAIN, RLE8 or RLE4
     bits: of a pixel: 1, 2, 4 or 8, the number of an entry in the palette; or 16, 24 or 32
@@ -93,7 +93,7 @@ def parse(data: bytes) -> BmpHeader:
     palette_size = min(colours or 256, 1 << min(bits, 8), (pixels_at - palette_at) // entry_size)
     rows = abs(height), height < 0
     places = pixels_at, palette_at, palette_size, entry_size
-    notes = ["pixels read from behind the palette, where the header has them in its place"] if ignores_palette else []
+    notes = ["pixels read from behind the palette, though the header places them inside it"] if ignores_palette else []
     return BmpHeader(width, *rows, compression, bits, masks, *places, fields, notes)
 
 
@@ -102,7 +102,7 @@ def _compression(size: int, code: int) -> str:
         raise ImageError("CMYK colours: convert to RGB first, with the right colour profile")
     name = (_COMPRESSIONS_OF_OS2 if size in _OS2_SIZES else _COMPRESSIONS).get(code, f"unknown ({code})")
     if name in ("JPEG", "PNG"):
-        raise ImageError(f"BMP with a {name} file inside is not supported: take it out")
+        raise ImageError(f"BMP with a {name} file inside is not supported: extract it first")
     if name not in _BITS:
         raise ImageError(f"BMP with {name} compression is not supported")
     return name

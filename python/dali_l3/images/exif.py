@@ -34,7 +34,7 @@ def neutralise_orientation(exif: bytes) -> tuple[int, bytes]:
     """Reads the orientation and returns it with the same block in which it is 1 (upright).
 
     exif: a TIFF structure, with or without the prefix `Exif\\0\\0` (which is taken off).
-    An absent, impossible or unreadable orientation counts as 1. Nothing else in the block is changed.
+    A missing, invalid or unreadable orientation counts as 1. Nothing else in the block changes.
     """
     block = exif.removeprefix(PREFIX)
     order = {b"II*\x00": "<", b"MM\x00*": ">"}.get(block[:4])
@@ -56,7 +56,7 @@ def neutralise_orientation(exif: bytes) -> tuple[int, bytes]:
 def neutralise_xmp_orientation(xmp: bytes) -> tuple[int, bytes]:
     """Reads the orientation in XMP data and returns it with the same data in which it is 1 (upright).
 
-    An absent, impossible or unreadable orientation counts as 1. Nothing else is changed.
+    A missing, invalid or unreadable orientation counts as 1. Nothing else changes.
     """
     match = _XMP_ORIENTATION.search(xmp)
     return (int(match[2]), _XMP_ORIENTATION.sub(rb"\g<1>1", xmp)) if match else (1, xmp)

@@ -1,4 +1,4 @@
-"""The formats that images are converted to, by name: what they hold, how they are written and read back."""
+"""The formats that images are converted to, by name: what they can hold, how they are written and read back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .reading import read_as_stored
 from .stored import ReadOptions
 
 L3_FAST = "l3-fast"
-"""The default, and the refuge of images that another format cannot hold: L3 holds all that can be read."""
+"""The default, also for images that another format cannot hold: L3 holds everything that can be read."""
 
 
 def _holds_all(pixels: np.ndarray) -> str | None:
@@ -44,10 +44,10 @@ class Format:
     decode: the bytes of a file to pixels and metadata
     is_finished: whether the file at a path, of this signature, is whole and holds what `encode` would write, as far as
         can be told without decoding it
-    unsupported: for pixels, what about them the format cannot hold; None if it holds them
-    metadata_limits: keys of the metadata that it keeps, each with the most bytes; None: it keeps all
+    unsupported: returns what the format cannot hold about pixels; None if it can hold them
+    metadata_limits: the metadata keys that it can hold, each with its largest size in bytes; None: all of any size
     lossy: whether pixels change
-    memory: times the size of the pixels that encoding takes at most, themselves included
+    memory: how many times the size of the pixels encoding takes at most, including the pixels
     matches: whether the bytes of a file decode to just these pixels and metadata, told without decoding all of it at
         once; None: only `decode` can tell
     """
@@ -74,10 +74,10 @@ class Format:
 
 
 def find_format(name: str, effort: int = 2) -> Format:
-    """Returns the format called l3-fast, l3-raw, l3-paper, png, tiff, bmp, webp, or, lossy, jpeg@Q and webp@Q.
+    """Returns a format by name: l3-fast, l3-raw, l3-paper, png, tiff, bmp, webp, or the lossy jpeg@Q and webp@Q.
 
     name: Q is a quality, 1 … 100
-    effort: of L3, 1 … 3
+    effort: of the L3 encoder, 1 … 3
 
     Raises ConversionError for other names.
     """
@@ -89,7 +89,7 @@ def find_format(name: str, effort: int = 2) -> Format:
     if name in _L3_PROFILES:
         return _l3(name, _L3_PROFILES[name], effort)
     if base in _LOSSY_FORMATS:
-        raise ConversionError(f"{name} loses detail, so its quality must be asked for: {name}@95, say")
+        raise ConversionError(f"{name} is lossy and needs a quality, such as {name}@95")
     if base in _LOSSLESS_FORMATS or base in _L3_PROFILES:
         raise ConversionError(f"{name}: {base} is lossless and takes no quality")
     known = [*_L3_PROFILES, *_LOSSLESS_FORMATS, *(f"{lossy}@QUALITY" for lossy in _LOSSY_FORMATS)]

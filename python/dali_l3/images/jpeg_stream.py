@@ -78,7 +78,7 @@ class JpegStream:
 
     @property
     def bytes_per_pixel(self) -> int:
-        """Of the pixels, and of the coefficients where the decoder keeps them until the last scan."""
+        """Bytes of a pixel, and of its coefficients if the decoder keeps them until the last scan."""
         if self._is_single_scan:
             return self.channels
         horizontal, vertical = (max(factors) for factors in zip(*self._samplings.values(), strict=True))
@@ -93,7 +93,7 @@ class JpegStream:
         if self._has_stray_bytes:
             notes.append("stray bytes between segments ignored")
         if any(any(bits) for bits in self._lacking_bits.values()):
-            notes.append("progressive JPEG without its last refinements, read as far as it goes")
+            notes.append("progressive JPEG without its last refinements, decoded without them")
         pixels = _decode(bytearray().join(self._pieces), self.channels, self._is_single_scan, notes)
         return pixels.reshape((self.height, self.width, 3) if self.channels == 3 else (self.height, self.width))
 
@@ -104,7 +104,7 @@ class JpegStream:
     def _walk(self) -> None:
         view, position = self._view, 2
         if view[:2] != bytes((0xFF, _SOI)):
-            raise damaged("it does not start as one")
+            raise damaged("it does not start like one")
         for _ in range(_MAX_MARKERS):
             found = _NEXT_MARKER.search(view, position)
             if not found:
@@ -166,7 +166,7 @@ class JpegStream:
         if self._samplings:
             raise damaged("it has two frames")
         if len(body) < 6 or len(body) != 6 + 3 * body[5]:
-            raise damaged("its frame header makes no sense")
+            raise damaged("its frame header is invalid")
         precision, self.height, self.width, self.channels = struct.unpack_from(">BHHB", body)
         if precision != 8:
             raise ImageError(f"{precision}-bit JPEG is not supported: convert to PNG or TIFF first")
@@ -182,14 +182,14 @@ class JpegStream:
             self._samplings[component] = (sampling >> 4, sampling & 15)
             self._lacking_bits[component] = [_ALL_BITS] * 64
         if len(self._samplings) < self.channels or not all(1 <= f <= 4 for fs in self._samplings.values() for f in fs):
-            raise damaged("its frame header makes no sense")
+            raise damaged("its frame header is invalid")
 
     def _read_scan(self, body: memoryview, at: int) -> None:
         self._scans += 1
         if self._scans > _MAX_SCANS:
             raise ImageError(f"JPEG of more than {_MAX_SCANS} scans is not supported")
         if not body or len(body) != 4 + 2 * body[0]:
-            raise damaged("a scan header makes no sense")
+            raise damaged("a scan header is invalid")
         parameters = bytes(body[-3:])
         if not self._progressive and parameters != _WHOLE_BLOCKS:
             # Some baseline encoders leave zeros here. libjpeg warns, and decodes whole blocks.
@@ -197,10 +197,10 @@ class JpegStream:
             parameters = _WHOLE_BLOCKS
         first, last, bits = parameters
         if first > last or last > 63:
-            raise damaged("a scan header makes no sense")
+            raise damaged("a scan header is invalid")
         for component, tables in struct.iter_unpack("BB", body[1:-3]):
             if component not in self._samplings:
-                raise damaged("a scan header makes no sense")
+                raise damaged("a scan header is invalid")
             self._lacking_bits[component][first : last + 1] = [bits & 15] * (last + 1 - first)
             # For a missing table the decoder takes the standard's, which is right only where all are missing (MJPEG).
             used = {tables >> 4} if first == 0 and bits < 16 else set()  # by first coefficients, which are not refined
@@ -216,7 +216,7 @@ class JpegStream:
 
 # ---- Pixels ----------------------------------------------------------------------------------------------------------
 # simplejpeg alone of the well-kept libraries tells of libjpeg-turbo's warnings. All of them count as damage: what is
-# harmless of what it warns of, JpegStream has taken out of the data. There remain Huffman codes that make no sense,
+# harmless of what it warns of, JpegStream has taken out of the data. There remain invalid Huffman codes,
 # data that ends within a scan or is left over after one, and markers out of place. Data is left over where bits changed
 # somewhere before, so that blocks got lost; a few encoders leave some too, and cannot be told from that. (JPEG has no
 # checksums: bits that change some coefficients, and nothing else, cannot be noticed by anybody.)

@@ -18,7 +18,7 @@ def read(data: bytes, options: ReadOptions) -> StoredImage:
     if dtype.kind in "biuf" and dtype.name not in ("uint8", "uint16"):
         raise ImageError(f"NPY of {dtype.name} samples: scale to uint8 or uint16 first")
     if dtype.name not in ("uint8", "uint16"):
-        raise ImageError(f"NPY of {dtype.name}, which are no samples of an image")
+        raise ImageError(f"NPY of {dtype.name}: not the samples of an image")
     if len(shape) not in (2, 3) or (len(shape) == 3 and not 1 <= shape[2] <= 4):
         raise ImageError(f"NPY of shape {shape}; (H, W) and (H, W, C) with C = 1 … 4 are supported")
     admit(shape[1], shape[0], math.prod(shape[2:]) * dtype.itemsize, options)
@@ -43,7 +43,7 @@ def _read_header(head: bytes) -> tuple[tuple[int, ...], bool, np.dtype, int]:
         elif version in ((2, 0), (3, 0)):  # 3.0 allows more letters in names of fields, which images do not have
             header = np.lib.format.read_array_header_2_0(file)
         else:
-            raise ImageError(f"NPY of version {version[0]}.{version[1]}, which is unknown")
+            raise ImageError(f"NPY of version {version[0]}.{version[1]}, which is not supported")
     except ImageError:
         raise
     except Exception as error:  # numpy evaluates it as a Python literal, which fails in many ways

@@ -1,4 +1,4 @@
-"""Which images have a palette, told without decoding them; what became of it is a choice (`stored.ReadOptions`)."""
+"""Finds out which images have a palette, without decoding them. `stored.ReadOptions` chooses what to keep of it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _LONGEST_START = 14 + 124 + 4 * 256  # bytes, of a BMP with its palette
 
 
 def is_read_otherwise(source: str, page: int | None, target: str, palette: Palette) -> bool:
-    """Whether the L3 file `target`, made from `source`, shows that its palette was dealt with in the other way.
+    """Whether the L3 file `target`, made from `source`, was made with the other choice for palettes.
 
     That is, whether it holds colours where `palette`, of `stored.ReadOptions`, asks for numbers, or the reverse.
-    Palettes of BMP files that are all gray cannot be told apart so: they give gray pixels both ways.
+    BMP files with a gray palette give gray pixels both ways, so for them this cannot be found out.
 
     Raises OSError, and L3Error for a damaged target.
     """

@@ -81,13 +81,13 @@ def _survey(view: memoryview) -> tuple[Chunks, dict[str, bytes], list[str]]:
 def _check_place(kind: bytes, previous: bytes, chunks: Chunks) -> None:
     """Whether a chunk of this kind may come here: after one of kind `previous`, and after `chunks`."""
     if kind == b"CgBI":
-        raise ImageError("Apple's own variant of PNG (CgBI): make a standard PNG of it first")
+        raise ImageError("Apple's own variant of PNG (CgBI): convert it to standard PNG first")
     if kind != b"IHDR" and not previous:
         raise DamagedImageError("damaged PNG file: no header")
     if kind in (b"IHDR", b"PLTE", b"tRNS") and kind in chunks:
         raise DamagedImageError(f"damaged PNG file: two {kind.decode()} chunks")
     if kind == b"IDAT" and kind in chunks and kind != previous:
-        raise DamagedImageError("damaged PNG file: its IDAT chunks are not together")
+        raise DamagedImageError("damaged PNG file: its IDAT chunks are not consecutive")
 
 
 def _check_order(kinds: list[bytes]) -> None:

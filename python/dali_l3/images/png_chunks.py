@@ -31,7 +31,7 @@ def walk(data: memoryview, position: int = len(SIGNATURE)) -> Iterator[tuple[int
             raise DamagedImageError("truncated PNG file")
         size, kind = struct.unpack_from(">I4s", data, position)
         if size > _MAX_SIZE or not kind.isalpha():
-            raise DamagedImageError("damaged PNG file: data that is no chunk")
+            raise DamagedImageError("damaged PNG file: data that is not a chunk")
         if position + 12 + size > len(data):
             raise DamagedImageError("truncated PNG file")
         yield position, kind, data[position + 8 : position + 8 + size]

@@ -157,7 +157,7 @@ class _PixelStream:
     def finish(self) -> bool:
         """Checks that the stream ends here, and its checksum; returns whether bytes follow."""
         if self._inflate(1, may_end=True):
-            raise DamagedImageError("damaged PNG file: more image data than its size explains")
+            raise DamagedImageError("damaged PNG file: more image data than its size needs")
         end = self._take(self._inflater.unused_data, 5)
         if len(end) < 4:
             raise DamagedImageError("damaged PNG file: its image data ends early")

@@ -96,7 +96,7 @@ def _bits_as_text(data: bytes, header: _Header) -> np.ndarray:
     for text in _blocks(data, header.end, _ANYTHING):
         digits = text.translate(None, _WHITESPACE)  # they need no gaps
         if digits.translate(None, b"01"):
-            raise DamagedImageError("damaged PNM file: something other than 0 and 1 among its samples")
+            raise DamagedImageError("damaged PNM file: one of its samples is neither 0 nor 1")
         count = _append(samples, count, np.frombuffer(digits, np.uint8) - np.uint8(ord("1")))  # 0 is white: 255
     return _whole(samples, count)
 
@@ -106,7 +106,7 @@ def _numbers_as_text(data: bytes, header: _Header) -> np.ndarray:
     count = 0
     for text in _blocks(data, header.end, _SPACE):
         if text.translate(None, _DIGITS + _WHITESPACE):
-            raise DamagedImageError("damaged PNM file: something other than numbers among its samples")
+            raise DamagedImageError("damaged PNM file: one of its samples is not a number")
         numbers = np.fromstring(text.strip(), np.int64, sep=" ")  # larger ones become the largest
         _check_maximum(numbers, header)
         count = _append(samples, count, numbers)

@@ -1,4 +1,4 @@
-"""Image files to arrays: exact pixels, upright, or an error that says what the file holds."""
+"""Image files to arrays: exact pixels, upright, or an error that says why not."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _READERS = {
 
 @dataclass(frozen=True)
 class ReadImage:
-    """What `read_image` found.
+    """The result of `read_image`.
 
     pixels: (H, W) or (H, W, C), C = 1 … 4, uint8 or uint16, native byte order; upright
-    metadata: entries for the L3 file: `icc` (ICC profile), `exif` (TIFF structure, orientation set to upright) and
-        `xmp` (XMP packet; if the image was turned, orientation set to upright)
-    notes: sentences about what was changed or left out
+    metadata: for the L3 file: `icc` (ICC profile), `exif` (TIFF structure, with the orientation set to upright) and
+        `xmp` (XMP packet; if the image was turned, with the orientation set to upright)
+    notes: what was changed or left out, a sentence each
     """
 
     pixels: np.ndarray
@@ -46,9 +46,9 @@ def read_image(data: bytes, options: ReadOptions = DEFAULT_OPTIONS) -> ReadImage
 
     Palettes are expanded, gray below 8 bits is scaled to 8, 16 bits and alpha are kept, EXIF orientation is applied.
 
-    Raises ImageError for unknown signatures, for what cannot be kept exactly (CMYK, animation, several pages, float …),
-    for more pixels than the options allow (before decoding them; the image libraries' own limits do not count), and for
-    damaged files.
+    Raises ImageError for unknown signatures, for images that cannot be kept exactly (CMYK, animation, several pages,
+    float …), for more pixels than the options allow (before decoding them; the limits of the image libraries do not
+    apply), and for damaged files.
     """
     stored = read_as_stored(data, options)
     del data  # if the caller has let go of it: its memory may be needed to turn the pixels
@@ -96,17 +96,17 @@ def turn_upright(decoded: StoredImage) -> ReadImage:
 
 
 def count_pages(file: bytes | str) -> int:
-    """How many pages an image file has, which `ReadOptions.page` chooses from. Only TIFF files can have several.
+    """The number of pages of an image file; `ReadOptions.page` chooses one. Only TIFF files can have several.
 
     file: its bytes, or its path
 
-    Raises ImageError if it is damaged, OSError.
+    Raises ImageError if the file is damaged, and OSError.
     """
     name = sniff(file) if isinstance(file, bytes) else sniff_file(file)
     return tiff.page_count(file) if name == "TIFF" else 1
 
 
 def prepare_process() -> None:
-    """Makes the image libraries leave warnings to `read_image`. For processes that do nothing else."""
+    """Silences the warnings of the image libraries, because `read_image` reports them. For worker processes."""
     warnings.simplefilter("ignore")
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)

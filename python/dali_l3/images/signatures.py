@@ -1,4 +1,4 @@
-"""Which format a file has, told by its first bytes; its name is not trusted."""
+"""Recognises the format of a file by its first bytes, not by its name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OTHERS_THAN_IMAGES = (
     (b"/annex/objects/", "a git-annex pointer, not an image: run 'git annex get'"),
     (b"<!doctype html", "an HTML page, not an image"),
     (b"<html", "an HTML page, not an image"),
-    (b"<svg", "an SVG drawing: make pixels of it first"),
+    (b"<svg", "an SVG drawing: render it to PNG first"),
     (b"%pdf-", "a PDF document: extract its images first"),
     (b"\x1f\x8b", "a gzip archive: unpack it first"),
     (b"pk\x03\x04", "a ZIP archive: unpack it first"),
@@ -44,12 +44,12 @@ _OTHERS_THAN_IMAGES = (
 
 
 def unsupported(name: str) -> str:
-    """Why a file of a format that `sniff` names, but that is not read, is refused."""
+    """Why a file is refused whose format `sniff` knows, but which is not read."""
     return f"{name} files are not supported: convert to PNG or TIFF first"
 
 
 def not_an_image(head: bytes) -> str | None:
-    """Says what a file that `sniff` does not know is, as far as its first KiB, `head`, tells; None if it does not."""
+    """Says what a file is that `sniff` does not know, from its first KiB, `head`; None if that is not known either."""
     if not head:
         return "empty file"
     if not any(head[:1024]):

@@ -1,4 +1,4 @@
-"""What the readers of the single formats have in common: their options, their result, their error."""
+"""The options, the result and the errors that the readers of all formats share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_METADATA = _core.MAX_METADATA
 
 PALETTE_EXPANDED = "palette expanded to RGB; --palette index keeps the numbers"
 PALETTE_DROPPED = "palette dropped, the numbers of its entries kept"
-"""What becomes of palettes, as notes of every format."""
+"""The notes of every format about palettes."""
 
 Palette = Literal["rgb", "index"]
 
@@ -26,27 +26,27 @@ _STRIP = 1 << 18
 
 
 class ImageError(ConversionError):
-    """A file that cannot be read exactly; the message says why."""
+    """A file cannot be read exactly; the message says why."""
 
 
 class DamagedImageError(ImageError):
-    """A file that is not what its format wants: truncated, changed, or never right."""
+    """A file does not follow its format: it is truncated, was changed, or was never valid."""
 
 
 class OversizeError(ImageError):
-    """An image of more pixels than the options allow."""
+    """An image has more pixels than the options allow."""
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a caller may choose about reading.
+    """How to read an image.
 
-    max_pixels: images of more pixels are refused before anything of them is decoded
-    palette: what becomes of images with a palette: "rgb", their colours, or "index", the numbers of the palette's
-        entries as gray, uint8 or uint16 (masks whose numbers are labels)
-    page: of files that hold several pages, the one to read, from 0, or "first", which is noted; None: such files are
+    max_pixels: images with more pixels are refused before they are decoded
+    palette: for images with a palette: "rgb" keeps the colours, "index" keeps the numbers of the palette entries as
+        gray, uint8 or uint16 (for masks whose numbers are labels)
+    page: for files with several pages: the page to read, from 0, or "first", with a note. None: such files are
         refused
-    reserve: called once, before pixels are decoded, with the bytes that they will take; may wait until there is memory
+    reserve: called once before pixels are decoded, with their size in bytes; may wait until there is memory
     """
 
     max_pixels: int = DEFAULT_MAX_PIXELS

@@ -103,7 +103,7 @@ def _picture(chunks: list[Chunk], flags: int) -> tuple[tuple[int, int], int]:
     if name == _LOSSY and body[3:6] == b"\x9d\x01\x2a" and len(body) >= 10:
         size = _number(body[6:8]) & 0x3FFF, _number(body[8:10]) & 0x3FFF
         return size, 5 if flags & _ALPHA_FLAG else 3  # it keeps the alpha channel
-    raise _damaged("the header of its picture makes no sense")
+    raise _damaged("the header of its picture is invalid")
 
 
 def _decode(file: memoryview, size: tuple[int, int]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""One image to the bytes of a file in any format, or to a file, which is proven before it gets its name."""
+"""One image to the bytes of a file in any format, or to a file, which is verified before it gets its name."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _BLOCK = 1 << 20  # bytes
 
 @dataclass(frozen=True)
 class Written:
-    """What `write_image` wrote.
+    """The result of `write_image`.
 
     size: bytes of the file
-    psnr: of a lossy format, the peak signal-to-noise ratio in dB; None where the pixels are exact
+    psnr: for a lossy format, the peak signal-to-noise ratio in dB; None if the pixels are exact
     notes: what was left out, a sentence each
     """
 
@@ -31,7 +31,7 @@ class Written:
 
 
 def encode_image(pixels: np.ndarray, metadata: Mapping[str, bytes], format: Format) -> bytes:
-    """Encodes `pixels`, (H, W) or (H, W, C) with C = 1 … 4, uint8 or uint16, and the metadata that the format keeps.
+    """Encodes `pixels`, (H, W) or (H, W, C) with C = 1 … 4, uint8 or uint16, and the metadata that `format` can hold.
 
     Raises ConversionError if the format cannot hold the pixels, L3Error if its encoder refuses them.
     """
@@ -79,7 +79,7 @@ class Prepared:
             elif same:
                 same = _digest(decoded) == self.original
         if not same:
-            raise ConversionError("what was encoded does not decode to the same image; please report this")
+            raise ConversionError("the encoded file does not decode to the same image; please report this")
         return psnr
 
 
@@ -104,10 +104,10 @@ def write_image(
 ) -> Written:
     """Writes what `encode_image` returns to `path`, replacing what is there.
 
-    The file gets its name only when its bytes, as read back, are known to decode to the same pixels (of a lossy format:
-    to the same shape and dtype) and to the metadata that the format keeps.
+    The file gets its name only after its bytes were read back and proven to decode to the same pixels (for a lossy
+    format: to the same shape and dtype) and to the metadata that the format can hold.
 
-    mtime_ns: the time of modification that the file shall bear
+    mtime_ns: the modification time of the file
 
     Raises ConversionError if they do not, or if the format cannot hold the pixels, L3Error if the encoder refuses them,
     TargetError if the file cannot be written.

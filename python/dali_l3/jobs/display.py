@@ -30,11 +30,11 @@ def printable(text: str) -> str:
 
 @dataclass
 class Totals:
-    """What a run came to.
+    """The totals of a run.
 
     counts: outcomes by status
     left: files that were not tried
-    interrupted, stopped: how it ended, if before its time: by a signal, or since nothing could be written
+    interrupted, stopped: why the run ended early: by a signal, or because nothing could be written
     source_size, target_size, raw_size: sums over files that were done, in bytes
     """
 
@@ -48,7 +48,7 @@ class Totals:
 
 
 def show(outcomes: Outcomes, total: int, verb: str, report: str | None = None, listing: bool = False) -> Totals:
-    """Shows a run as it happens and returns what it came to, also if Interrupted or TargetError ends it early.
+    """Shows a run as it happens and returns its totals, also if Interrupted or TargetError ends it early.
 
     outcomes: of all files, as they come; closed at the end
     total: the number of outcomes to come

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: what they interrupt ends in order, with exit code 130 or 143."""
+"""Ends a run in order on Ctrl-C and SIGTERM, with exit code 130 or 143."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from types import FrameType
 from typing import NoReturn
 
 GRACE = 10.0
-"""Seconds that what is under way may take, unless the caller says otherwise."""
+"""Default of the seconds that running tasks may take to finish."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_STOPPING = "\ndali-l3: finishing the files at hand, for {:g} s at most; interrupt again to end at once\n"
+_STOPPING = "\ndali-l3: finishing the files at work, for at most {:g} s; interrupt again to stop at once\n"
 
 
 class Interrupted(SystemExit):
-    """The end of what a signal interrupted. Its code is the signal's number and 128, as shells have it."""
+    """A signal ended the run. The code is 128 plus the number of the signal, as in shells."""
 
     def __init__(self, number: int) -> None:
         super().__init__(128 + number)

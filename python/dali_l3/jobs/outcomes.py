@@ -1,4 +1,4 @@
-"""One file to process, and what became of it."""
+"""One file to process, and the result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Task:
     source: its path
     target: path of what it becomes; empty: nothing is written
     format: name of the target's format; empty: what the kind of task always writes
-    page: of a source whose pages become a target each, the one to read, from 0
+    page: the page to read, from 0, if each page of the source becomes a target
     """
 
     source: str
@@ -36,21 +36,21 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one file.
+    """The result for one file.
 
     source: path of the file that was read
     target: path of the file that it becomes, if any
     status: "done" (converted, exported or verified), "planned" (in a dry run), "kept" (done by an earlier run),
         "skipped" (not a file of the kind that is asked for) or "failed"
-    reason: why it was kept, skipped or failed
+    reason: why it was kept or skipped, or why it failed
     notes: what was changed or left out, a sentence each
     source_size, target_size: bytes of the two files
     raw_size: bytes of the pixels
     format: name of the target's format, where there was a choice
-    psnr: of pixels that a lossy format changed, the peak signal-to-noise ratio in dB
-    page: of a source whose pages become a target each, the one that was read, from 0
-    damaged: whether it failed because the file's content is damaged, as verifying finds out
-    unwritable: of a failure to write that other files will meet too, the system's number for it, and the folder
+    psnr: the peak signal-to-noise ratio in dB, if a lossy format changed the pixels
+    page: the page that was read, from 0, if each page of the source becomes a target
+    damaged: whether it failed because the content of the file is damaged; set by verification
+    unwritable: for a failure to write that other files will have too: the error number of the system, and the folder
     """
 
     source: str

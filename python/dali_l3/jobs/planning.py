@@ -1,4 +1,4 @@
-"""Which file becomes which: decided as a whole, before anything is written."""
+"""Which file becomes which. Everything is decided before anything is written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .walking import walk
 
 
 class PlanError(ConversionError):
-    """A request that would mix up or overwrite files. Nothing has been written."""
+    """The request would mix up or overwrite files. Nothing has been written."""
 
 
 SourceCheck = Callable[[str, str | None], tuple[Status, str] | None]
@@ -44,20 +44,20 @@ class Conversion:
 
 @dataclass
 class Plan:
-    """tasks: what is to do. outcomes: what is settled already. folders: in which targets lie, the uppermost first."""
+    """tasks: the work. outcomes: files that need no work. folders: the folders of the targets, parents first."""
 
     tasks: list[Task] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
 
     def prepare_folders(self) -> None:
-        """Creates the folders and clears away what killed runs left in them. Raises OSError."""
+        """Creates the folders and removes temporary files that killed runs left in them. Raises OSError."""
         for folder in self.folders:
             os.makedirs(folder, exist_ok=True)
         self.clear_folders()
 
     def clear_folders(self) -> None:
-        """Removes what killed runs, or workers of this one, left half-written in the folders. Raises OSError."""
+        """Removes temporary files that killed runs, or workers of this run, left in the folders. Raises OSError."""
         for folder in self.folders:
             remove_stale_partials(folder)
 
@@ -70,15 +70,15 @@ def plan(
     keep_suffix: bool = False,
     count_pages: PageCount | None = None,
 ) -> Plan:
-    """Plans the conversion of the file or tree `source` to `target`, whose folders will mirror it, empty ones included.
+    """Plans the conversion of the file or folder `source` to `target`, which mirrors its folders, even empty ones.
 
-    A target that bears its source's date is kept if it is finished, and written again otherwise. One that is a file of
-    another format counts as failed. With `overwrite` all of them are written again.
+    A target with the modification time of its source is kept if it is finished. Other targets are written again; files
+    of another format fail. With `overwrite` all targets are written again.
     With `keep_suffix`, a.png becomes a.png.l3, not a.l3.
 
-    count_pages: how many pages the file at a path has. Each becomes a target of its own: a.tif of three pages becomes
-        a-1.l3 to a-3.l3 (with `keep_suffix` a.tif-1.l3 …), one of thirty a-01.l3 to a-30.l3. May raise what conversion
-        would. None: sources are not looked into, and each becomes one target.
+    count_pages: returns the number of pages of the file at a path. Each page becomes a target: a.tif with three pages
+        becomes a-1.l3 to a-3.l3 (with `keep_suffix` a.tif-1.l3 …), with thirty pages a-01.l3 to a-30.l3. May raise the
+        errors of a conversion. None: each source becomes one target.
 
     Raises PlanError if source and target overlap, if two images would become one file, if `target` names a file that
     exists, without `overwrite`, or if it names a file where the source becomes several.
@@ -130,7 +130,7 @@ def plan_tree(
 
 
 def preview(tasks: list[Task], refuse: SourceCheck) -> Outcomes:
-    """What a dry run reports: the tasks that would be attempted, judged by the signatures of their files."""
+    """The outcomes of a dry run: the tasks that would be attempted, by the signatures of their files."""
     for task in tasks:
         yield _preview(task, refuse)
 
@@ -159,7 +159,7 @@ def _pair_file(
         raise PlanError(f"{target}: the target of a file must end in {conversion.suffix} or be an existing folder")
     tasks = _tasks(source, target, conversion, count_pages)
     if len(tasks) > 1 and not is_folder:
-        raise PlanError(f"{target}: not a folder, which the {len(tasks)} pages of {source} need as their target")
+        raise PlanError(f"{target} is not a folder: the {len(tasks)} pages of {source} need a folder as their target")
     if os.path.exists(target) and os.path.samefile(source, target):
         raise PlanError(f"{source}: source and target are the same file")
     if not (is_folder or overwrite) and os.path.lexists(target):
@@ -208,7 +208,7 @@ def _check_collisions(pairs: list[tuple[Task, Conversion]]) -> None:
                 collisions.append(f"  {', '.join(task.source for task in images)} -> {images[0].target}")
     if collisions:
         shown = "\n".join(collisions[:20] + [f"  and {len(collisions) - 20} more"] * (len(collisions) > 20))
-        raise PlanError(f"several sources would become one file; rename them, or keep their suffixes:\n{shown}")
+        raise PlanError(f"several sources would become one file; rename them, or use --keep-suffix:\n{shown}")
 
 
 def _settle(result: Plan, pairs: list[tuple[Task, Conversion]], overwrite: bool) -> None:

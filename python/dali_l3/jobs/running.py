@@ -1,4 +1,4 @@
-"""A plan carried out: folders, worker processes, and what is left when a signal comes or nothing can be written."""
+"""Runs a plan: creates folders, starts worker processes, and cleans up after signals and failures to write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ADVICE = {
     errno.ENOSPC: "free some space and run it again",
     errno.EDQUOT: "free some space and run it again",
     errno.EFBIG: "allow larger files and run it again",
-    errno.ENOENT: "run it again to make the folder anew",
+    errno.ENOENT: "run it again to create the folder again",
 }
 
 
@@ -33,11 +33,11 @@ def run_plan(
 
     function, workers, initializer, limits: as `run_tasks` takes them
 
-    Ctrl-C and SIGTERM end it after the tasks at hand, which get `limits.grace` seconds, a second one at once; both
-    raise Interrupted in the end. Nothing half-written is left. For the main thread.
+    Ctrl-C and SIGTERM end the run after the running tasks, which get `limits.grace` seconds; a second signal ends it at
+    once. Both raise Interrupted in the end. No half-written files are left. For the main thread.
 
-    Raises OSError if the folders cannot be prepared, and TargetError, which names the folder and says what to do, after
-    a few targets that could not be written: the other tasks are not tried.
+    Raises OSError if the folders cannot be prepared. Raises TargetError, which names the folder and says what to do,
+    after a few targets could not be written; the other tasks are not tried.
     """
     plan.prepare_folders()
     unwritable: list[tuple[int, str]] = []

@@ -55,7 +55,7 @@ def reserve(raw: int, times: int = 2) -> None:
 
 
 def serve(connection: Connection, function: Callable[[Task], Outcome], initializer: Callable[[], None] | None) -> None:
-    """What the process does: sends READY, and `function(task)` for every task that it receives."""
+    """The main loop of a worker: sends READY, and `function(task)` for every task that it receives."""
     global _parent
     _end_with_parent()
     _parent = connection

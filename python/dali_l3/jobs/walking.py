@@ -19,7 +19,7 @@ class Found:
 
 @dataclass
 class Tree:
-    """files, folders: paths relative to the root, which is the folder "". outcomes: what was passed over, and why."""
+    """files, folders: paths relative to the root, which is the folder "". outcomes: skipped entries and failures."""
 
     files: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
@@ -42,8 +42,8 @@ def walk(root: str) -> Tree:
 def scan(root: str, without: str | None = None) -> Iterator[Found | Outcome]:
     """Goes through the tree under `root`, a folder at a time, so that memory does not grow with the tree.
 
-    Symbolic links are followed, hidden entries and loops are skipped. Yields outcomes for what is passed over; dangling
-    links and folders that cannot be read count as failed, for files that were expected are missing.
+    Symbolic links are followed, hidden entries and loops are skipped. Yields outcomes for skipped
+    entries; dangling links and folders that cannot be read count as failed, because expected files are missing.
 
     without: a folder that is passed over in silence, if it is met
     """

@@ -1,4 +1,4 @@
-"""Tasks in worker processes, which are watched.
+"""Runs tasks in worker processes and watches them.
 
 Processes, not threads: a crash in an image library, or the kernel's out-of-memory killer, takes one worker and one
 file, not the run; what hangs can be ended; and the parts of image readers that are Python do not queue for the GIL.
@@ -42,12 +42,12 @@ _DIED = "the worker process died (out of memory, or a crash in a library)"
 
 @dataclass(frozen=True)
 class Limits:
-    """What tasks may take.
+    """Limits on time and memory of tasks.
 
-    timeout: seconds for each, waiting for memory not counted; None: 60, and 2 more for each million bytes of its file
-        and of its pixels; 0: as long as it takes
+    timeout: seconds for each task, without the time that it waits for memory; None: 60, and 2 more for each million
+        bytes of its file and of its pixels; 0: no limit
     memory: bytes for all workers together; None: nine tenths of what is available at the start
-    grace: seconds that tasks at hand have left to be finished when a run is stopped or abandoned
+    grace: seconds that running tasks have to finish when a run is stopped or abandoned
     """
 
     timeout: float | None = None
@@ -73,19 +73,18 @@ def run_tasks(
 ) -> Outcomes:
     """Yields `function(task)` for every task, in order of completion.
 
-    function, initializer: picklable; the latter is called first in each worker. What the function raises becomes the
-        outcome of its task.
+    function, initializer: picklable; the latter is called first in each worker. An exception of the function becomes
+        the outcome of its task.
     workers: processes; by default one for each CPU, but no more than memory allows
-    stopped: once this returns True, no more tasks are begun, those at hand get `limits.grace` seconds to be completed,
-        and those that are not are dropped
+    stopped: once this returns True, no more tasks are started. Running tasks get `limits.grace` seconds to finish and
+        are dropped after that
 
-    A function that announces images (see `serving.reserve`) waits while they do not fit into memory beside the others
-    at work. A task that takes more time than the limits allow, or more memory than its image explains, is given up: its
-    worker is replaced, and it counts as failed. A task whose worker dies is tried once more by itself, after all
-    others, and counts as failed when it dies again.
+    A function that announces images (see `serving.reserve`) waits until they fit into memory beside the others. A task
+    that takes more time than the limits allow, or more memory than its image needs, fails, and its worker is replaced.
+    A task whose worker dies is tried once more by itself, after all others, and fails if its worker dies again.
 
-    When the iteration is abandoned, by KeyboardInterrupt, say, tasks at hand are completed too, as after `stopped`;
-    another exception ends that. Workers end when the process that started them does, however it ends.
+    If the iteration is abandoned, for example by KeyboardInterrupt, running tasks may finish too, as after `stopped`;
+    another exception ends that. Workers end with the process that started them, however it ends.
     """
     pool = _Pool(function, deque(tasks), workers, initializer, stopped, limits)
     try:
@@ -332,9 +331,9 @@ class _Pool:
         attempt.work()
         limit, memory = attempt.time_limit(self._limits.timeout), anonymous_memory(worker.process.pid or 0)
         if attempt.spent > limit:
-            reason = f"gave up after {round(limit, 1):g} s; --timeout allows more"
+            reason = f"gave up after {round(limit, 1):g} s; use --timeout to allow more"
         elif memory > attempt.memory_limit:
-            reason = f"gave up: took {memory / 1e6:.0f} MB of memory, more than its pixels explain"
+            reason = f"gave up: took {memory / 1e6:.0f} MB of memory, more than its pixels need"
         else:
             return None
         self._discard(worker)

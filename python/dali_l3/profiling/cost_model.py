@@ -1,4 +1,4 @@
-"""What images cost in each format, and what that makes of a dataset in several formats: the model.
+"""The model: the cost of images in each format, and the speed of a dataset in several formats.
 
 Loading and decoding run side by side, so that the slower of them sets the pace (Baek et al., "Liquid: Mix-and-Match
 Multiple Image Formats to Balance DNN Training Pipeline", APSys 2023, section 3). Both take time of the same CPUs, which
@@ -16,7 +16,7 @@ _ROUNDING = 1e-9  # relative: mixes that just fit are computed ones
 
 @dataclass(frozen=True)
 class FormatCosts:
-    """What an image costs in a format, on average over a sample.
+    """The average cost of an image in a format, over a sample.
 
     format: its name
     image_bytes: of a file
@@ -37,7 +37,7 @@ class FormatCosts:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What the formats have in common.
+    """The conditions that all formats share.
 
     images: in the dataset
     cache_size: bytes of memory for what the Liquid reader keeps of it
@@ -53,7 +53,7 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the model says about a dataset.
+    """The model's prediction for a dataset.
 
     hit_ratio: the part of every batch that comes from memory
     seconds: per image, by stage, as if there were no other: load, decode, cpu (the work of both on all CPUs), copy

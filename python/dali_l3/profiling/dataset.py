@@ -1,4 +1,4 @@
-"""The recommendation put into effect: the dataset at the recommended ratio, and what it reaches then."""
+"""Converts the dataset to the recommended mix, and measures it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def announced_size(mix: Mix) -> int:
 
 
 def check_target(source: str, target: str, seed: int = 0) -> None:
-    """Raises what `convert_dataset` will, as far as that can be told before the mix is known."""
+    """Raises the errors of `convert_dataset` that are known before the mix is."""
     record = MixRecord.load(target)
     weights = record.settings.mix if record else {L3_FAST: 1}
     mixing.plan_mix(source, target, weights, seed)

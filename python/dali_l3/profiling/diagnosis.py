@@ -1,4 +1,4 @@
-"""What limits a pipeline, told by differences: what is gained when one part after another is taken out of it.
+"""Finds what limits a pipeline, by measuring it without one part after another.
 
 The stages follow Watkins ("Data loading: the next frontier in scale-out deep learning", 2019) and the differential
 analysis of section IV of "The Art of Losing to Win" (lossy image compression for data loading).
@@ -81,7 +81,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What limits the dataset as it is.
+    """The diagnosis of the dataset as it is.
 
     stages: from the fewest parts to all
     limit: "step", "decode", "read" or "disk"
@@ -96,7 +96,7 @@ class Diagnosis:
 
     @property
     def now(self) -> Throughput:
-        """What training on the dataset reaches as it is."""
+        """Images/s of training on the dataset as it is."""
         return _training(self.stages, self.in_memory).throughput
 
 
@@ -109,7 +109,7 @@ def diagnose(
     step: Consume | None = None,
     tick: Callable[[str], None] = lambda name: None,
 ) -> Diagnosis:
-    """Measures the dataset as it is, with DALI's own reader and decoder, and without one part after another.
+    """Measures the dataset as it is with DALI's own reader and decoder, and without one part after another.
 
     files: a sample of it
     more_files: a larger one, for what is measured on files of which each can be read only once; not used if DALI cannot
@@ -250,11 +250,11 @@ def _findings(stages: Sequence[Stage], limit: str, setting: Setting, cpus: int, 
 
 
 def _memory_findings(memory: Measurement, kept: Measurement) -> Iterator[str]:
-    """What the C library's way with memory costs. kept: as `memory`, but no memory was returned to the system."""
+    """The cost of memory that the C library returns to the system. kept: as `memory`, but with memory kept."""
     if kept.throughput.mean > _NOTABLE * memory.throughput.mean:
         settings = " ".join(f"{name}={value}" for name, value in KEEPING_MEMORY.items())
         yield (
-            f"For every image the C library returns memory to the system, and fetches {memory.new_memory / 1e6:.0f} MB "
-            f"anew. With {settings} in the environment it keeps it, and decodes {kept.throughput.mean:.0f} images/s "
-            f"instead of {memory.throughput.mean:.0f}. Set them for this command, too."
+            f"For every image the C library returns {memory.new_memory / 1e6:.0f} MB of memory to the system and takes "
+            f"it again. With {settings} in the environment it keeps the memory, and decoding reaches "
+            f"{kept.throughput.mean:.0f} instead of {memory.throughput.mean:.0f} images/s. Set it for this command too."
         )

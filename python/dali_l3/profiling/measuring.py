@@ -39,12 +39,12 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 
 @dataclass(frozen=True)
 class Setting:
-    """How pipelines run.
+    """The settings of the measured pipelines.
 
     batch_size: images
-    threads: of DALI
-    device: "cpu" or "mixed", of the decoder
-    seconds: that a measurement takes at least, after warming up
+    threads: of the pipeline
+    device: of the decoder, "cpu" or "mixed"
+    seconds: minimum length of a measurement, after warming up
     seed: of the readers' order
     """
 
@@ -99,15 +99,15 @@ class Measurement:
 
 
 class PipelineError(ConversionError):
-    """DALI ended a pipeline, because it cannot decode an image, say. The message is DALI's."""
+    """DALI ended a pipeline, for example because it cannot decode an image. The message is DALI's."""
 
 
 Consume = Callable[[Any], object]
-"""What is done with the outputs of a batch before the next one is taken, such as a step of training."""
+"""Called with the outputs of a batch before the next one is taken, such as a training step."""
 
 
 def memory_bytes(size: int) -> int:
-    """Of a file of `size` bytes in the reader's memory."""
+    """Bytes that a file of `size` bytes takes in the reader's memory."""
     return -(-size // _core.EXTENT) * _core.EXTENT  # the reader's memory comes in extents
 
 

@@ -1,4 +1,4 @@
-"""Profiles a dataset on this machine: which formats, in which ratio, and what that gains.
+"""Profiles a dataset on this machine: the best formats, their ratio, and the gain.
 
 After the offline profiler of Liquid (Baek et al., APSys 2023, section 4.1).
 """
@@ -33,14 +33,14 @@ _AGREEMENT = 0.05  # by how much the search's and the program's throughput may d
 
 @dataclass(frozen=True)
 class Options:
-    """What to profile, and how.
+    """The options of the profiler.
 
     formats: candidates, names as `images.formats.find_format` takes them
-    setting: of the pipelines
+    setting: settings of the pipelines
     cache_size: bytes of memory for the Liquid reader
-    sample: images to measure with, if there are as many; a batch at least
-    work: an existing folder, on the disk to measure, in which the sample is encoded and removed again; None: the one
-        that holds the dataset
+    sample: number of images to measure with, at least a batch
+    work: an existing folder on the disk to measure, for the encoded sample, which is removed at the end; None: the
+        folder that contains the dataset
     copies: whether decoded images are copied to the GPU
     quality: lossy formats to sweep, names with their qualities
     """
@@ -119,7 +119,7 @@ class WrittenDataset:
 
 @dataclass
 class DatasetProfile:
-    """What was found.
+    """The findings about a dataset.
 
     source: the dataset; images, bytes: what it holds; sample: the number of images that were measured
     conditions, setting: see there
@@ -128,8 +128,8 @@ class DatasetProfile:
     recommendation: the best mix
     mixes: the recommendation, and each format by itself, the fastest first
     search: of the best pair; None if no two formats are of opposite cost, the larger one decoding faster
-    gain: predicted images/s of the recommendation, as far as the training step lets them through, relative to the
-        dataset as it is with DALI's file reader (`diagnosis.now`)
+    gain: predicted images/s of the recommendation, limited by the training step, relative to the dataset as it is with
+        DALI's file reader (`diagnosis.now`)
     quality: of lossy formats, if asked for
     written: the converted dataset, if it was written
     failures: paths and reasons, of images of the sample that cannot be read
@@ -170,11 +170,11 @@ def profile(
     """Profiles the tree of images `source`.
 
     step: the training step, called with the outputs of every batch of the diagnosis
-    announce: called once with the disk space, in bytes, that is taken at most, and the folder, before it is
+    announce: called once before anything is written, with the most bytes of disk space that it takes, and the folder
 
     Raises:
-        ConversionError: There are no images, none can be read, DALI cannot decode one, a format is unknown, there is no
-            GPU for a pipeline that needs one, or the sample cannot be put where it shall be, on a full disk, say.
+        ConversionError: There are no images, none can be read, DALI cannot decode one, a format is unknown, a pipeline
+            needs a GPU and there is none, or the sample cannot be written, for example because the disk is full.
         OSError
     """
     for name in (*options.formats, *options.quality):
@@ -229,7 +229,9 @@ def _beside(source: str) -> str:
     source = os.path.realpath(source)
     folder = os.path.dirname(source)
     if _disk(folder) != _disk(source):
-        raise ConversionError(f"{folder} is on another disk than {source}: name a folder on the same with --work")
+        raise ConversionError(
+            f"{folder} is on another disk than {source}: name a folder on the disk of the dataset with --work"
+        )
     return folder
 
 

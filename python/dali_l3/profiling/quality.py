@@ -1,4 +1,4 @@
-"""What lossy formats lose and gain at several qualities: size, decoding throughput, PSNR and SSIM.
+"""Measures lossy formats at several qualities: size, decoding throughput, PSNR and SSIM.
 
 Sizes by codec and quality factor as in table II of Behme et al., "The Art of Losing to Win: Using Lossy Image
 Compression to Improve Data Loading in Deep Learning Pipelines" (ICDE 2023), beside the throughput of its section V.
@@ -53,7 +53,7 @@ def sweep(
     setting: Setting,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> list[Quality]:
-    """Measures lossy formats of the sample. Those that hold none of its images are left out.
+    """Measures lossy formats on the sample. Formats that hold none of its images are left out.
 
     names: of `sample.files`
     progress: called with what is measured, how many formats are done, and of how many

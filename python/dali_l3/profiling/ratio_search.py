@@ -33,7 +33,7 @@ class Step:
 
 @dataclass(frozen=True)
 class RatioSearch:
-    """What the search found.
+    """The result of the search.
 
     steps: all that it measured, in this order
     halvings: how many of the steps halved the range; the others compare what was left with its neighbours

@@ -1,4 +1,4 @@
-"""A sample of a dataset that stands for all of it."""
+"""A representative sample of a dataset."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..images.signatures import READABLE_FORMATS, sniff_file
 from ..jobs.walking import walk
 
 _OTHERS = {  # what a dataset without images may hold
-    "L3": "; `dali-l3 export` makes others of its L3 files",
+    "L3": "; convert its L3 files with `dali-l3 export` first",
     "NPY": "; fn.decoders.image does not decode its NPY files",
 }
 

@@ -8,7 +8,7 @@
  *
  * Conventions: sizes and strides are in bytes; images are row-major with interleaved channels (HWC); 16-bit samples are
  * in host order, which is little-endian on every supported machine. Functions return L3_OK or the reason of the
- * failure, and, where `error` is not NULL, describe it there in one sentence.
+ * failure. If `error` is not NULL, they describe the failure there in one sentence.
  */
 #ifndef L3_L3_H_
 #define L3_L3_H_
@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/** Before everything that the library exports. */
+/** Marks every function that the library exports. */
 #if defined(__GNUC__)
 #define L3_API __attribute__((visibility("default")))
 #else
@@ -29,10 +29,10 @@ extern "C" {
 
 /** The version of this header and of everything else in the project, which reads it here. */
 #define L3_VERSION_MAJOR 0
-#define L3_VERSION_MINOR 1
+#define L3_VERSION_MINOR 2
 #define L3_VERSION_PATCH 0
 
-/** The version of the library in use, such as "0.1.0". Never NULL. */
+/** The version of the library in use, such as "0.2.0". Never NULL. */
 L3_API const char *l3_version(void);
 
 /** Limits of the format, checked before anything is allocated. */
@@ -47,20 +47,20 @@ enum {
 #define L3_MAX_RAW_SIZE ((uint64_t)1 << 31)
 
 /**
- * Bytes that are written before anyone reads them, from which on to set l3_output's bypass_cache: they would be
- * evicted by then, and lines written past the cache need not be read first. About a core's share of a last-level cache;
- * the size that the system reports is wrong on many virtual machines. Outputs of 6 MB were seen to gain as much as
- * outputs of 100.
+ * Set bypass_cache in l3_output if at least this many bytes are written before anyone reads them: they would be evicted
+ * from the cache by then, and lines that are written past the cache need not be read first. The value is about a core's
+ * share of a last-level cache; the size that the system reports is wrong on many virtual machines. Outputs of 6 MB were
+ * seen to gain as much as outputs of 100 MB.
  */
 enum { L3_BYPASS_CACHE_SIZE = 1 << 22 };
 
-/** What a function returns. */
+/** The result of a function. */
 typedef enum l3_status {
   L3_OK = 0,
   L3_ERROR_ARGUMENT = 1,    /**< the caller's argument cannot be used */
   L3_ERROR_SIGNATURE = 2,   /**< not an L3 file */
   L3_ERROR_UNSUPPORTED = 3, /**< an L3 file that this version cannot decode */
-  L3_ERROR_LIMIT = 4,       /**< beyond the format's written limits */
+  L3_ERROR_LIMIT = 4,       /**< beyond the limits of the format */
   L3_ERROR_TRUNCATED = 5,   /**< the file ends early */
   L3_ERROR_CORRUPT = 6,     /**< the bytes contradict each other */
   L3_ERROR_CHECKSUM = 7,    /**< a CRC-32C does not match */
@@ -68,10 +68,10 @@ typedef enum l3_status {
   L3_ERROR_DEVICE = 9       /**< a CUDA call failed */
 } l3_status;
 
-/** What went wrong, for people. */
+/** A failure, with a message for people. */
 typedef struct l3_error {
   l3_status status;
-  char message[256]; /**< NUL-terminated, without the file's name, which the core does not know */
+  char message[256]; /**< NUL-terminated, without the name of the file, which the codec does not know */
 } l3_error;
 
 /** A short text for a status, such as "truncated". Never NULL. */
@@ -87,7 +87,7 @@ typedef enum l3_profile {
   L3_PROFILE_DENSE = 3  /**< reserved */
 } l3_profile;
 
-/** What a header says. */
+/** The contents of a header. */
 typedef struct l3_info {
   uint32_t width, height; /**< pixels */
   uint32_t channels;      /**< 1..4 */
@@ -104,7 +104,7 @@ typedef struct l3_info {
   uint64_t file_size;     /**< bytes that the whole file must have */
 } l3_info;
 
-/** Reads the header alone; the first L3_HEADER_SIZE bytes suffice. */
+/** Reads only the header; the first L3_HEADER_SIZE bytes are enough. */
 L3_API l3_status l3_peek(const void *data, size_t size, l3_info *info, l3_error *error);
 
 /**
@@ -140,9 +140,9 @@ typedef struct l3_metadata {
 L3_API l3_status l3_next_metadata(const l3_file *file, size_t *cursor, l3_metadata *entry, l3_error *error);
 
 /**
- * Whether a parsed file is undamaged, without decoding it: the checksums of its metadata and of all tiles, and the
- * structure of both. What passes, l3_decode decodes. (Prototype files, which have no checksums, are decoded.) Bytes
- * that no checksum covers, those after the payload, are not looked at.
+ * Checks that a parsed file is undamaged, without decoding it: the checksums of its metadata and of all tiles, and the
+ * structure of both. l3_decode can decode every file that passes. (Prototype files have no checksums and are decoded.)
+ * The bytes after the payload, which no checksum covers, are not checked.
  */
 L3_API l3_status l3_verify(const l3_file *file, l3_error *error);
 
@@ -174,7 +174,7 @@ typedef enum l3_sample {
   L3_SAMPLE_F32 = 7
 } l3_sample;
 
-/** Memory to decode to, and what to convert pixels to. */
+/** The memory to decode to, and the conversion of the pixels. */
 typedef struct l3_output {
   void *data;
   size_t row_stride; /**< bytes from one row to the next, at least a row's size */
@@ -183,7 +183,7 @@ typedef struct l3_output {
   uint32_t bypass_cache; /**< 1: non-temporal stores, where alignment allows; see L3_BYPASS_CACHE_SIZE */
 } l3_output;
 
-/** Option bits: check the CRC-32C of each tile that is decoded, where the file carries them. */
+/** Option bits: check the CRC-32C of each tile that is decoded, if the file has checksums. */
 enum {
   L3_VERIFY = 1,
   L3_VERIFY_UNLESS_STORED = 2 /**< for all profiles but `raw`, whose pixels take as long to sum as to copy; for the
@@ -229,7 +229,7 @@ typedef struct l3_encode_options {
   size_t metadata_count;
 } l3_encode_options;
 
-/** Bytes that suffice for any image of this shape, 0 where image or options are invalid (l3_encode says why). */
+/** Bytes that are enough for any image of this shape; 0 if image or options are invalid (l3_encode says why). */
 L3_API size_t l3_encode_bound(const l3_image *image, const l3_encode_options *options);
 
 /**
@@ -242,9 +242,9 @@ L3_API l3_status l3_encode(const l3_image *image, const l3_encode_options *optio
 /* ---- CPU back ends ----------------------------------------------------------------------------------------------- */
 
 /**
- * The back end in use: "avx512", "avx2" or "portable". The best one that the CPU runs is chosen at the first call; the
- * environment variable DALI_L3_BACKEND forces another, and decoding fails where it names none that this CPU runs
- * ("none" here).
+ * The back end in use: "avx512", "avx2" or "portable". The first call chooses the best one that the CPU can run. The
+ * environment variable DALI_L3_BACKEND forces another; if this CPU cannot run it, decoding fails, and this returns
+ * "none".
  */
 L3_API const char *l3_backend(void);
 

@@ -1,8 +1,8 @@
 /* Decoding batches of L3 images on a CUDA device: one copy and one launch per kind of tile for a whole batch.
  *
- * Headers, tables and tiles are validated on the host before anything is launched: what l3_decode refuses is refused
- * here, with the same status and message. Tile checksums, where files have them, are checked there too if asked for,
- * while the bytes are gathered.
+ * Headers, tables and tiles are validated on the host before anything is launched: a file that l3_decode refuses is
+ * refused here, with the same status and message. On request, the host also checks the tile checksums of files that
+ * have them, while it gathers the bytes.
  */
 #ifndef L3_L3_CUDA_H_
 #define L3_L3_CUDA_H_
@@ -36,8 +36,8 @@ typedef struct l3_cuda_options {
   uint32_t verify;          /**< 1: check the checksums of the tiles that are decoded */
   l3_parallel_for parallel; /**< gathers the images' bytes; NULL: one after the other on the calling thread */
   void *parallel_context;
-  l3_error *errors; /**< NULL: a broken image fails the batch. Else as many as images: what is wrong with the tiles of
-                       each. Broken images are left out, their outputs untouched, and the others are decoded */
+  l3_error *errors; /**< NULL: a broken image fails the batch. Else one error per image: what is wrong with its tiles.
+                       Broken images are left out, their outputs stay untouched, and the others are decoded */
 } l3_cuda_options;
 
 /** A decoder for a device. */

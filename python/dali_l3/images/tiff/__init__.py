@@ -89,7 +89,7 @@ def _full_pages(directories: Directories) -> list[Directory]:
 def _choose_page(directories: Directories, wanted: int | Literal["first"] | None) -> Directory:
     pages = _full_pages(directories)
     if wanted is None and len(pages) > 1:
-        raise ImageError(f"holds {len(pages)} pages: --pages first or split")
+        raise ImageError(f"has {len(pages)} pages: use --pages first or --pages split")
     number = wanted if isinstance(wanted, int) else 0
     if number >= len(pages):
         raise ImageError(f"there is no page {number + 1} in a TIFF file of {len(pages)}")

@@ -78,7 +78,7 @@ def decode(data: bytes | memoryview, width: int, rows: int, compression: int, op
 
     options: the value of T4Options or T6Options
 
-    Raises DamagedCodes where rows are missing, codes make no sense or do not fill their row, or more follows than the
+    Raises DamagedCodes where rows are missing, codes are invalid or do not fill their row, or more follows than the
     codes that end a strip.
     """
     codes = _Codes(data, width)

@@ -1,4 +1,4 @@
-"""What the samples of a TIFF image mean, as TIFF 6.0 has it, and how they become pixels."""
+"""The meaning of the samples of a TIFF image, as in TIFF 6.0, and their conversion to pixels."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Colours:
 def read_colours(directory: Directory, layout: Layout) -> Colours:
     """The meaning of the samples. Raises ImageError where tags contradict one another, or are not supported."""
     if PHOTOMETRIC not in directory:
-        raise ImageError("TIFF without PhotometricInterpretation, a tag that is required: its colours are not known")
+        raise ImageError("TIFF without the required tag PhotometricInterpretation: its colours are unknown")
     photometric = directory.integer(PHOTOMETRIC)
     _check_format(directory, layout)
     if photometric in _REFUSED:
@@ -97,7 +97,7 @@ def _check_samples(directory: Directory, layout: Layout, photometric: int) -> li
             f"and {len(kinds)} values of ExtraSamples"
         )
     if photometric == _WHITE_IS_ZERO and extra > 1:
-        raise ImageError(f"TIFF of {layout.samples} samples a pixel with WhiteIsZero, which is for gray alone")
+        raise ImageError(f"TIFF of {layout.samples} samples a pixel with WhiteIsZero, which is only for gray")
     if photometric in (PALETTE, _YCBCR) and extra:
         raise ImageError(f"TIFF with extra samples beside {name} colours: convert to RGBA first")
     if layout.samples > 4:
@@ -140,7 +140,7 @@ def _check_ycbcr(directory: Directory, layout: Layout, notes: list[str]) -> None
 
 
 def bytes_per_pixel(layout: Layout, colours: Colours, options: ReadOptions) -> int:
-    """Of what `to_pixels` returns."""
+    """Bytes of a pixel that `to_pixels` returns."""
     if colours.palette is not None and options.palette == "rgb":
         return 3 * colours.palette.itemsize
     return layout.samples * (2 if layout.bits == 16 else 1)

@@ -1,4 +1,4 @@
-"""What the strips and tiles of a TIFF file hold, to samples; each compression with its own checks.
+"""Decodes the strips and tiles of a TIFF file to samples; each compression has its own checks.
 
 A compression that is not listed here is refused by its name. Of those that are, none gets more room than the pixels of
 one strip or tile, and pictures inside (JPEG, PNG …) must have exactly their size, which is looked at before they are
@@ -167,7 +167,7 @@ class _Jpeg:
     def __init__(self, directory: Directory, photometric: int, notes: list[str]):
         tables = directory.raw(JPEG_TABLES)
         if tables and not (tables[:2] == b"\xff\xd8" and tables[-2:] == b"\xff\xd9"):
-            raise DamagedImageError("damaged TIFF file: its JPEG tables make no sense")
+            raise DamagedImageError("damaged TIFF file: its JPEG tables are invalid")
         self._tables = tables[2:-2]
         self._transform = 1 if photometric == _YCBCR else 0
         self._notes = notes
@@ -270,7 +270,7 @@ def read_compression(directory: Directory, layout: Layout, photometric: int) -> 
     if predictor not in (1, 2):
         raise ImageError(f"TIFF with predictor {predictor}; 1 (none) and 2 (differences) are supported")
     if predictor == 2 and code not in _WITH_PREDICTOR:
-        raise ImageError("TIFF with a predictor, but without a compression that takes one")
+        raise ImageError("TIFF with a predictor, but without a compression that uses one")
     if predictor == 2 and bits < 8:
         raise ImageError(f"TIFF with a predictor of {bits}-bit samples is not supported")
     reverse = _reverse_bits if directory.integer(FILL_ORDER, 1) == 2 else memoryview
@@ -280,7 +280,7 @@ def read_compression(directory: Directory, layout: Layout, photometric: int) -> 
         return Compression(name, predictor == 2, fill=lambda data, out, rows: decode(reverse(data), out))
     if code in _CCITT:
         if (samples, bits) != (1, 1):
-            raise DamagedImageError(f"damaged TIFF file: {_CCITT[code]} is for bilevel images alone")
+            raise DamagedImageError(f"damaged TIFF file: {_CCITT[code]} is only for bilevel images")
         options = directory.integer(T6_OPTIONS if code == ccitt.GROUP_4 else T4_OPTIONS)
         if options & ccitt.UNCOMPRESSED_MODE and code != ccitt.RLE:
             raise ImageError("TIFF with CCITT codes in uncompressed mode is not supported")
@@ -297,7 +297,7 @@ def read_compression(directory: Directory, layout: Layout, photometric: int) -> 
         if samples not in {"JPEG": (1, 3), "WebP": (3, 4)}.get(name, (1, 2, 3, 4)):
             raise ImageError(f"TIFF of {samples} samples a pixel in {name} is not supported")
         return Compression(name, picture=picture, notes=notes)
-    raise ImageError(f"TIFF with compression {REFUSED.get(code, code)} is not supported: save it with Deflate, say")
+    raise ImageError(f"TIFF with compression {REFUSED.get(code, code)} is not supported: save it with Deflate instead")
 
 
 def _reverse_bits(data: memoryview) -> memoryview:

@@ -48,7 +48,7 @@ class Source:
         version = struct.unpack_from(self.order + "H", head, 2)[0] if self.order and len(head) >= 8 else 0
         self.big = version == 43
         if not (version == 42 or (self.big and head[4:8] == struct.pack(self.order + "HH", 8, 0) and len(head) == 16)):
-            raise DamagedImageError("damaged TIFF file: its header makes no sense")
+            raise DamagedImageError("damaged TIFF file: its header is invalid")
         (self.first,) = struct.unpack_from(self.order + ("Q" if self.big else "I"), head, 8 if self.big else 4)
 
     def read(self, offset: int, size: int) -> bytes:
@@ -118,7 +118,7 @@ class Directory:
 
 @dataclass(frozen=True)
 class Directories:
-    """Those of the pages, in their order, and how many there are below them."""
+    """The directories of the pages, in their order, and how many there are below each."""
 
     pages: list[Directory]
     below: int

@@ -83,7 +83,7 @@ class Layout:
 
 
 def read_layout(directory: Directory) -> Layout:
-    """The layout of an image. Raises ImageError where tags make no sense, or for volumes."""
+    """The layout of an image. Raises ImageError for invalid tags and for volumes."""
     width, height = directory.integer(WIDTH), directory.integer(HEIGHT)
     samples = directory.integer(SAMPLES, 1)
     tiled = TILE_WIDTH in directory

@@ -61,7 +61,7 @@ def _read_segment(
     if compression.picture:
         height, width, channels = shapes[0]
         size = f"{width} x {height} pixels of {channels} x {layout.bits} bits"
-        problem = f"holds no whole {compression.name} picture of {size}"
+        problem = f"does not contain a complete {compression.name} picture of {size}"
     elif compression.name == "uncompressed":
         problem = "is too short"
     else:

@@ -1,4 +1,4 @@
-"""What the profiler found, for people and for programs.
+"""Reports of the profiler's findings, for people and for programs.
 
 - `tables`: the report's tables, sentences and command, which the terminal and the HTML report share
 - `figures`: its plots, as SVG

@@ -1,4 +1,4 @@
-"""All that the profiler found, as JSON."""
+"""All findings of the profiler, as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report says, as tables and sentences: the terminal and the HTML report show the same."""
+"""The tables and sentences of a report, which the terminal and the HTML report share."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def overview(profile: DatasetProfile) -> Table:
 
 
 def diagnosis(profile: DatasetProfile) -> Table:
-    """What limits the dataset as it is."""
+    """The diagnosis of the dataset as it is."""
     stages = profile.diagnosis.stages
     rows = [
         (
@@ -99,7 +99,7 @@ def diagnosis(profile: DatasetProfile) -> Table:
 
 
 def formats(profile: DatasetProfile) -> Table:
-    """What each format costs."""
+    """The cost of each format."""
     lossy = any(found.psnr is not None for found in profile.formats.values())
     rows = [
         (
@@ -114,7 +114,7 @@ def formats(profile: DatasetProfile) -> Table:
         for name, found in profile.formats.items()
     ]
     columns = ("format", "MB/file", "load", "decode", "both", "predicted", *(("PSNR dB",) if lossy else ()))
-    notes = ["In images/s, with half the distance of the quartiles; both: with the sample's part of the cache."]
+    notes = ["Images/s, with half the distance between the quartiles; both: with the sample's part of the cache."]
     notes += filter(None, (_replaced(name, found) for name, found in profile.formats.items()))
     return Table("Formats", columns, rows, notes)
 
@@ -141,7 +141,7 @@ def search(pair: PairSearch) -> Table:
 
 
 def mixes(profile: DatasetProfile) -> Table:
-    """What the model predicts for mixes."""
+    """The predictions for mixes."""
     rows = [
         (
             mix_name(mix),
@@ -157,7 +157,7 @@ def mixes(profile: DatasetProfile) -> Table:
 
 
 def quality(profile: DatasetProfile) -> Table:
-    """What lossy formats lose and gain."""
+    """The gains and losses of lossy formats."""
     rows = [
         (
             each.format,
@@ -199,7 +199,7 @@ def written(profile: DatasetProfile) -> Table:
 
 
 def recommendation(profile: DatasetProfile) -> list[str]:
-    """What to do and what it gains, in sentences."""
+    """The recommendation and its gain, in sentences."""
     mix, prediction = profile.recommendation, profile.recommendation.prediction
     now = profile.diagnosis.now.mean
     cache = size_text(profile.conditions.cache_size)
