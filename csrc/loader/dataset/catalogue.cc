@@ -1,7 +1,10 @@
 #include "dataset/catalogue.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <future>
 #include <stdexcept>
 #include <unordered_set>
@@ -33,6 +36,10 @@ void check_arguments(const CatalogueOptions &options) {
           "One of the arguments file_root, file_list and files is needed");
   require(!(options.file_list && options.files), "The arguments file_list and files exclude each other");
   require(!options.labels || options.files, "The argument labels needs the argument files");
+  require(options.missing_companions.size() == 1 || options.missing_companions.size() == options.companions.size(),
+          "The argument missing_companions needs one value, or as many as there are companions");
+  require(std::ranges::none_of(options.missing_companions, &std::string::empty),
+          "The argument missing_companions has an empty value: give \"error\", \"empty\" or a path");
   require(options.file_list || options.files || !options.file_root->empty(), "The argument file_root is empty");
   require(!options.file_list || !options.file_list->empty(), "The argument file_list is empty");
   require(!options.files || !options.files->empty(), "The argument files is an empty list");
@@ -70,6 +77,11 @@ void list_files(const CatalogueOptions &options, Catalogue &catalogue) {
     for (DiscoveredFile &file : found.files) add_entry(catalogue, std::move(file.path), file.label);
     catalogue.problems = std::move(found.problems);
   }
+}
+
+// What to do where companion `c` does not exist.
+const std::string &if_missing(const CatalogueOptions &options, size_t c) {
+  return options.missing_companions[options.missing_companions.size() == 1 ? 0 : c];
 }
 
 void add_companions(const CatalogueOptions &options, Catalogue &catalogue) {
@@ -111,6 +123,22 @@ FileFormat look_at_file(const std::string &path, bool sniffs, bool checks_header
   return format;
 }
 
+bool is_missing(const std::string &path) {
+  struct stat status;
+  return stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+// Finds out the size of companion `c` of an image, or puts what it may be replaced by in its place. Throws what is
+// wrong with it.
+void look_at_companion(const CatalogueOptions &options, const std::string &root, size_t c, File &companion) {
+  const std::string &replacement = if_missing(options, c);
+  if (replacement != kMissingIsBad && is_missing(full_path(root, companion.path))) {
+    companion = {replacement == kMissingIsEmpty ? "" : replacement};
+    if (companion.path.empty()) return;
+  }
+  look_at_file(full_path(root, companion.path), options.check_headers, options.check_headers, companion);
+}
+
 // What is wrong with an entry's files; empty if nothing is.
 std::string look_at(const CatalogueOptions &options, const std::string &root, Entry &entry) {
   const bool checks = options.check_headers, sniffs = options.sniff || checks;
@@ -120,7 +148,7 @@ std::string look_at(const CatalogueOptions &options, const std::string &root, En
       entry.format = look_at_file(path, sniffs, checks, entry.file);
       if (sniffs && entry.format == FileFormat::unknown) fail_file(path, "of no known image format");
     }
-    for (File &companion : entry.companions) look_at_file(full_path(root, companion.path), checks, checks, companion);
+    for (size_t c = 0; c < entry.companions.size(); c++) look_at_companion(options, root, c, entry.companions[c]);
   } catch (const std::runtime_error &error) {
     return error.what();
   }
@@ -147,6 +175,23 @@ std::vector<std::string> look_at_all(const CatalogueOptions &options, Catalogue 
 }
 
 std::string nothing_found(const std::string &root) { return "No files found" + (root.empty() ? "" : " in " + root); }
+
+// Reports how many images lack a companion that may be missing, and which.
+void report_missing_companions(const CatalogueOptions &options, Catalogue &catalogue) {
+  for (size_t c = 0; c < options.companions.size(); c++) {
+    const std::string &replacement = if_missing(options, c);
+    if (replacement == kMissingIsBad) continue;
+    const std::string path = replacement == kMissingIsEmpty ? "" : replacement;
+    std::vector<std::string> lacking;
+    for (const Entry &entry : catalogue.entries)
+      if (entry.companions[c].path == path) lacking.push_back(full_path(catalogue.root, entry.file.path));
+    if (lacking.empty()) continue;
+    catalogue.problems.push_back(std::to_string(lacking.size()) + " of " + counted(catalogue.entries.size(), "sample") +
+                                 (lacking.size() == 1 ? " has" : " have") + " no companion " + options.companions[c] +
+                                 ":" + shown(lacking) + "\n" +
+                                 (path.empty() ? "Their output is empty" : path + " takes its place"));
+  }
+}
 
 // Leaves out the entries that something is wrong with, or throws.
 void remove_bad(const CatalogueOptions &options, const std::vector<std::string> &problems, Catalogue &catalogue) {
@@ -189,6 +234,7 @@ Catalogue list_dataset(const CatalogueOptions &options) {
   add_companions(options, catalogue);
   if (options.sniff || options.sizes || options.check_headers || !options.companions.empty())
     remove_bad(options, look_at_all(options, catalogue), catalogue);
+  report_missing_companions(options, catalogue);
   if (catalogue.entries.empty()) throw std::runtime_error(nothing_found(catalogue.root));
   return catalogue;
 }

@@ -21,8 +21,12 @@ struct Entry {
   File file;
   int label = 0;
   FileFormat format = FileFormat::unknown;  ///< so also if nobody asked
-  std::vector<File> companions;
+  std::vector<File> companions;             ///< a path that is empty: the image has none, and does well without
 };
+
+/** Names of CatalogueOptions::missing_companions. @{ */
+inline constexpr const char *kMissingIsBad = "error", *kMissingIsEmpty = "empty";
+/** @} */
 
 /** What to do about bad files: missing, empty, unreadable, of no known format, or found damaged by a Check. */
 enum class OnError { raise, skip, substitute };
@@ -37,6 +41,9 @@ struct CatalogueOptions {
   /** @} */
 
   std::vector<std::string> companions = {};  ///< path templates, relative to the root; see companions.h
+  /** What to do where a companion does not exist, once for all or for each of them: kMissingIsBad, kMissingIsEmpty, or
+   * the path, relative to the root, of a file that takes its place. */
+  std::vector<std::string> missing_companions = {kMissingIsBad};
   OnError on_error = OnError::raise;
   bool strict = false;  ///< what users may not expect of the dataset, and what is listed twice, is an error
 

@@ -353,7 +353,21 @@ TEST(companions_are_found_by_their_templates) {
   CHECK_EQUAL(path.path_for("x/y/z.tar.png"), "../masks/x/y/z.tar.z.tar.png|x/y/z.tar.png");
   CHECK_EQUAL(path.path_for("z"), "../masks/./z.z|z");
   CHECK_EQUAL(PathTemplate("fixed.png").path_for("a"), "fixed.png");
-  for (const char *bad : {"{", "}", "{dir", "dir}", "{stm}", "{}", "{{dir}}"}) {
+  // Cityscapes: train/aachen/aachen_000000_000019_leftImg8bit.png and its labels.
+  const std::string image = "train/aachen/aachen_000000_000019_leftImg8bit.png";
+  CHECK_EQUAL(PathTemplate("../gtFine/{dir}/{stem%_leftImg8bit}_gtFine_labelIds.png").path_for(image),
+              "../gtFine/train/aachen/aachen_000000_000019_gtFine_labelIds.png");
+  CHECK_EQUAL(PathTemplate("../gtFine/{dir}/{name/_leftImg8bit/_gtFine_labelIds}").path_for(image),
+              "../gtFine/train/aachen/aachen_000000_000019_gtFine_labelIds.png");
+  CHECK_EQUAL(PathTemplate("{stem#aachen_}").path_for(image), "000000_000019_leftImg8bit");
+  CHECK_EQUAL(PathTemplate("{relpath/a/b}").path_for("aaa/aaa"), "baa/aaa");
+  CHECK_EQUAL(PathTemplate("{relpath//a/ab}").path_for("aaa/aa"), "ababab/abab");
+  CHECK_EQUAL(PathTemplate("{relpath//a/}").path_for("banana"), "bnn");
+  CHECK_EQUAL(PathTemplate("{relpath/images/masks/fine}").path_for("images/1.png"), "masks/fine/1.png");
+  for (const char *absent : {"{stem%x}", "{stem#x}", "{stem/x/y}", "{stem//x/y}"})
+    CHECK_EQUAL(PathTemplate(absent).path_for("a/b.png"), "b");
+  for (const char *bad : {"{", "}", "{dir", "dir}", "{stm}", "{}", "{{dir}}", "{stem%}", "{stem#}", "{stem/a}",
+                          "{stem//b}", "{stem///b}", "{%a}", "{stem^a}"}) {
     const testing::Context context("%s", bad);
     bool refused = false;
     try {
@@ -376,6 +390,47 @@ TEST(missing_companions_are_named_or_their_images_left_out) {
   CHECK_EQUAL(catalogue.entries.size(), size_t{1});
   CHECK_EQUAL(catalogue.entries[0].companions[0].path, "../masks/a/1.png");
   CHECK_EQUAL(catalogue.entries[0].companions[0].size, kPng.size());
+}
+
+TEST(companions_that_may_be_missing_are_empty_or_replaced) {
+  Dataset dataset;
+  dataset.write("images/a/1.png").write("images/a/2.png").write("masks/a/1.png").write("none.png");
+  dataset.options.file_root = dataset.path("images");
+  dataset.options.companions = {"../masks/{dir}/{name}", "../{dir}/depth.png"};
+  const auto companions = [&] {
+    std::string text;
+    for (const Entry &entry : list_dataset(dataset.options).entries)
+      for (const File &companion : entry.companions)
+        text += companion.path + (companion.size == kPng.size() ? "" : "!") + "; ";
+    return text;
+  };
+  dataset.options.missing_companions = {"empty"};
+  CHECK_EQUAL(companions(), "../masks/a/1.png; !; !; !; ");
+  const std::vector<std::string> problems = list_dataset(dataset.options).problems;
+  CHECK_EQUAL(problems.size(), size_t{2});
+  CHECK_EQUAL(problems[0], "1 of 2 samples has no companion ../masks/{dir}/{name}:\n  " +
+                               dataset.path("images/a/2.png") + "\nTheir output is empty");
+  CHECK(contains(problems[1], "2 of 2 samples have no companion ../{dir}/depth.png:"));
+  dataset.options.missing_companions = {"empty", "../none.png"};
+  CHECK_EQUAL(companions(), "../masks/a/1.png; ../none.png; !; ../none.png; ");
+  CHECK(contains(list_dataset(dataset.options).problems[1], "../none.png takes its place"));
+  dataset.options.missing_companions = {"error", "empty"};
+  CHECK(contains(dataset.error(), dataset.path("images/../masks/a/2.png: No such file")));
+  dataset.options.missing_companions = {"../missing.png"};
+  CHECK(contains(dataset.error(), dataset.path("images/../missing.png: No such file")));
+  dataset.options.missing_companions = {"empty", "empty", "empty"};
+  CHECK(contains(dataset.error(), "missing_companions needs one value, or as many as there are companions"));
+  dataset.options.missing_companions = {""};
+  CHECK(contains(dataset.error(), "missing_companions has an empty value"));
+}
+
+TEST(what_there_is_of_a_companion_that_may_be_missing_must_be_good) {
+  Dataset dataset;
+  dataset.write("images/a/1.png").write("masks/a/1.png", "");
+  dataset.options.file_root = dataset.path("images");
+  dataset.options.companions = {"../masks/{dir}/{name}"};
+  dataset.options.missing_companions = {"empty"};
+  CHECK(contains(dataset.error(), dataset.path("images/../masks/a/1.png")));
 }
 
 TEST(listing_can_be_cancelled) {
