@@ -16,7 +16,11 @@ def multi_format(**arguments):
             they have in the shard: the floor or the ceiling of each one's share, all ending the epoch together. None
             (default) for the order of `fn.readers.file`.
         companions: Path templates of files that belong to each image, such as ``"../masks/{dir}/{stem}.png"``, relative
-            to `file_root`, with the fields dir, stem, name and relpath. Each stands for one more output.
+            to `file_root`, with the fields dir, stem, name and relpath. Each stands for one more output. Fields may be
+            edited as in a shell: ``"../gtFine/{dir}/{stem%_leftImg8bit}_gtFine_labelIds.png"`` for Cityscapes.
+        missing_companions: What to do about images whose companion does not exist, once for all or for each of them:
+            ``"error"`` (default): the sample is bad; ``"empty"``: its output has no bytes; a path, relative to
+            `file_root`: that file takes its place.
         on_error: What to do about files that are missing, empty, unreadable, of no known image format or found damaged
             by `check`: ``"raise"``, ``"skip"`` (a good sample of the same format takes their place) or ``"substitute"``
             (the file `substitute` does, with the label of the bad one).
