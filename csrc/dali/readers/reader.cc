@@ -249,15 +249,16 @@ folder, ``{name}`` its name, ``{stem}`` its name without the extension and ``{re
 start, ``{stem/OLD/NEW}`` replaces the first OLD by NEW and ``{stem//OLD/NEW}`` every OLD. A companion is read, shuffled and held in memory
 together with its image.)code",
                     std::vector<std::string>{})
-    .AddOptionalArg("missing_companions",
-                    R"code(What to do about images whose companion does not exist; once for all `companions`, or for each.
+    .AddOptionalArg(
+        "missing_companions",
+        R"code(What to do about images whose companion does not exist; once for all `companions`, or for each.
 
 * ``"error"``: the sample is bad; see `on_error`.
 * ``"empty"``: the output of that sample has no bytes.
 * a path, relative to `file_root`: that file takes its place.
 
 How many images have none, and which, is reported when the pipeline is built.)code",
-                    std::vector<std::string>{dali_l3::loader::kMissingIsBad})
+        std::vector<std::string>{dali_l3::loader::kMissingIsBad})
     .AddOptionalArg(
         "on_error",
         R"code(What to do about files that are missing, empty or unreadable, of no known image format, or found

@@ -65,6 +65,10 @@ void add_entry(Catalogue &catalogue, std::string path, int label) {
   entry.label = label;
 }
 
+DiscoveryOptions discovery_options(const CatalogueOptions &options) {
+  return {options.file_filters, options.dir_filters, options.case_sensitive_filter};
+}
+
 void list_files(const CatalogueOptions &options, Catalogue &catalogue) {
   if (options.files) {
     for (size_t i = 0; i < options.files->size(); i++)
@@ -72,8 +76,7 @@ void list_files(const CatalogueOptions &options, Catalogue &catalogue) {
   } else if (options.file_list) {
     for (auto &[path, label] : read_file_list(*options.file_list)) add_entry(catalogue, std::move(path), label);
   } else {
-    Discovery found =
-        discover(catalogue.root, {options.file_filters, options.dir_filters, options.case_sensitive_filter});
+    Discovery found = discover(catalogue.root, discovery_options(options));
     for (DiscoveredFile &file : found.files) add_entry(catalogue, std::move(file.path), file.label);
     catalogue.problems = std::move(found.problems);
   }
@@ -235,7 +238,9 @@ Catalogue list_dataset(const CatalogueOptions &options) {
   if (options.sniff || options.sizes || options.check_headers || !options.companions.empty())
     remove_bad(options, look_at_all(options, catalogue), catalogue);
   report_missing_companions(options, catalogue);
-  if (catalogue.entries.empty()) throw std::runtime_error(nothing_found(catalogue.root));
+  if (catalogue.entries.empty())
+    throw std::runtime_error(nothing_found(catalogue.root) +
+                             explain_nothing(catalogue.root, discovery_options(options)));
   return catalogue;
 }
 

@@ -433,6 +433,28 @@ TEST(what_there_is_of_a_companion_that_may_be_missing_must_be_good) {
   CHECK(contains(dataset.error(), dataset.path("images/../masks/a/1.png")));
 }
 
+TEST(where_no_files_are_found_the_error_says_what_there_is) {
+  Dataset dataset;
+  dataset.options.file_root = dataset.path("root");
+  fs::create_directories(dataset.path("root"));
+  CHECK_EQUAL(dataset.error(), "No files found in " + dataset.path("root") + "\n  It is empty");
+  dataset.write("root/1.png").write("root/2.png").write("root/notes.txt");
+  CHECK_EQUAL(dataset.error(), "No files found in " + dataset.path("root") +
+                                   "\n  2 files, such as 1.png, in it would match, but files are looked for in its "
+                                   "folders, one for each class: give its parent as file_root, or the files as files");
+  for (const char *name : {"1.png", "2.png", "notes.txt"}) fs::remove(dataset.path("root/") + name);
+  dataset.write("root/b/1.gif").write("root/a/2.gif").write("root/other/3.png");
+  dataset.options.dir_filters = {"[ab]"};
+  CHECK_EQUAL(dataset.error(), "No files found in " + dataset.path("root") +
+                                   "\n  1 folder, such as other, in it matched no dir_filters"
+                                   "\n  2 files, such as a/2.gif, one level below matched no file_filters");
+  dataset.options.dir_filters = {"*"};
+  dataset.options.file_root = dataset.path("");
+  CHECK(contains(dataset.error(),
+                 "3 folders, such as root/a, are one level below, and folders in class folders are "
+                 "passed over: is file_root one level too high?"));
+}
+
 TEST(listing_can_be_cancelled) {
   Dataset dataset;
   dataset.write("a/1.png");
