@@ -76,8 +76,9 @@ def search_as_the_paper(folder: str, cache_size: int, work: str) -> Figures:
 def measure_rate(sample: encoding.EncodedSample, paths: dict[str, list[str]], cache_size: int) -> Figures:
     """Measures a sample in each format, and mixes of the images that it stands for. Runs with a limited disk."""
     os.environ.update(KEEPING_MEMORY)  # of the processes to come; else it is chance how fast PNG and BMP are decoded
-    from dali_l3.profiling import profiler
     from dali_l3.profiling.costs import Conditions, predict
+
+    from dali_l3.profiling import profiler
     from dali_l3.profiling.isolation import call_isolated
     from dali_l3.profiling.measuring import measure
 

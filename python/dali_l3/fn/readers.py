@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+
 from .. import _plugin
+from ..memory import available_memory, total_memory
 from ..sizes import parse_size
 
 
@@ -55,8 +58,9 @@ def liquid(*, cache_size: int | str = 0, **arguments):
     2023), section 4.2. Always shuffles the whole shard for every epoch, and keeps its shard.
 
     Args:
-        cache_size: Memory for what is kept from epoch to epoch: bytes, or a string such as ``"60GiB"``. What the
-            pipeline holds and what is read ahead comes on top.
+        cache_size: Memory for what is kept from epoch to epoch: bytes, or a string such as ``"60GiB"``, or a part of
+            the memory that this process may use, such as ``"50%"`` (limits of containers count). What the pipeline
+            holds and what is read ahead comes on top. (`nvidia.dali.fn.readers.liquid` takes bytes only.)
         policy: ``"liquid"``: a part of every batch is kept for the next epoch. ``"minio"``: a fixed random part of the
             shard is kept for good. ``"none"``: nothing is kept.
         read_order: ``"random"`` or, for disks on which seeking is slow, ``"sequential"``.
@@ -67,9 +71,20 @@ def liquid(*, cache_size: int | str = 0, **arguments):
 
     Raises:
         ValueError, TypeError: When `cache_size` is no size.
+
+    Warns:
+        UserWarning: `cache_size` is more than the memory that is available.
         RuntimeError, ValueError: As `multi_format`.
     """
     _plugin.load()
     from nvidia.dali import fn
 
-    return fn.readers.liquid(cache_size=parse_size(cache_size), **arguments)
+    size = parse_size(cache_size, total_memory)
+    available = available_memory()
+    if size > available:
+        warnings.warn(
+            f"cache_size is {size / 1e9:.1f} GB, but {available / 1e9:.1f} GB of memory are available now: "
+            "the process may be killed when the cache fills",
+            stacklevel=2,
+        )
+    return fn.readers.liquid(cache_size=size, **arguments)
