@@ -36,7 +36,12 @@ void check_arguments(const CatalogueOptions &options) {
           "One of the arguments file_root, file_list and files is needed");
   require(!(options.file_list && options.files), "The arguments file_list and files exclude each other");
   require(!options.labels || options.files, "The argument labels needs the argument files");
-  require(options.missing_companions.size() == 1 || options.missing_companions.size() == options.companions.size(),
+  require(!options.label_values || options.files, "The argument label_values needs the argument files");
+  require(!(options.labels && options.label_values), "The arguments labels and label_values exclude each other");
+  require(options.label_columns >= 0, "The argument label_columns must not be negative");
+  require((options.label_columns > 0) == (options.label_values || (options.file_list && options.label_columns > 0)),
+          "The argument label_columns goes with label_values or file_list");
+  require(options.missing_companions.size() == 1 || options.missing_companions.size() == companion_count(options),
           "The argument missing_companions needs one value, or as many as there are companions");
   require(std::ranges::none_of(options.missing_companions, &std::string::empty),
           "The argument missing_companions has an empty value: give \"error\", \"empty\" or a path");
@@ -48,6 +53,10 @@ void check_arguments(const CatalogueOptions &options) {
   if (options.labels && options.labels->size() != options.files->size())
     throw std::runtime_error("The argument labels has " + counted(options.labels->size(), "label") +
                              ", the argument files " + counted(options.files->size(), "file"));
+  if (options.label_values && options.label_values->size() != options.files->size() * options.label_columns)
+    throw std::runtime_error("The argument label_values has " + counted(options.label_values->size(), "number") +
+                             ", but " + counted(options.files->size(), "file") + " with " +
+                             counted(options.label_columns, "number") + " each were given");
   if (options.file_root) require_local(*options.file_root);
   if (options.file_list) require_local(*options.file_list);
 }
@@ -73,6 +82,11 @@ void list_files(const CatalogueOptions &options, Catalogue &catalogue) {
   if (options.files) {
     for (size_t i = 0; i < options.files->size(); i++)
       add_entry(catalogue, (*options.files)[i], options.labels ? (*options.labels)[i] : static_cast<int>(i));
+    if (options.label_values) catalogue.label_values = *options.label_values;
+  } else if (options.file_list && options.label_columns > 0) {
+    auto [paths, values] = read_file_list(*options.file_list, options.label_columns);
+    for (size_t i = 0; i < paths.size(); i++) add_entry(catalogue, std::move(paths[i]), static_cast<int>(i));
+    catalogue.label_values = std::move(values);
   } else if (options.file_list) {
     for (auto &[path, label] : read_file_list(*options.file_list)) add_entry(catalogue, std::move(path), label);
   } else {
@@ -88,6 +102,15 @@ const std::string &if_missing(const CatalogueOptions &options, size_t c) {
 }
 
 void add_companions(const CatalogueOptions &options, Catalogue &catalogue) {
+  const size_t count = companion_count(options);
+  if (options.companion_files) {
+    auto path = options.companion_files->begin();
+    for (Entry &entry : catalogue.entries)
+      for (size_t c = 0; c < count; c++) {
+        require_local(*path);
+        entry.companions.push_back({*path++});
+      }
+  }
   for (const std::string &text : options.companions) {
     require_local(text);
     const PathTemplate path(text);
@@ -181,7 +204,7 @@ std::string nothing_found(const std::string &root) { return "No files found" + (
 
 // Reports how many images lack a companion that may be missing, and which.
 void report_missing_companions(const CatalogueOptions &options, Catalogue &catalogue) {
-  for (size_t c = 0; c < options.companions.size(); c++) {
+  for (size_t c = 0; c < companion_count(options); c++) {
     const std::string &replacement = if_missing(options, c);
     if (replacement == kMissingIsBad) continue;
     const std::string path = replacement == kMissingIsEmpty ? "" : replacement;
@@ -190,8 +213,9 @@ void report_missing_companions(const CatalogueOptions &options, Catalogue &catal
       if (entry.companions[c].path == path) lacking.push_back(full_path(catalogue.root, entry.file.path));
     if (lacking.empty()) continue;
     catalogue.problems.push_back(std::to_string(lacking.size()) + " of " + counted(catalogue.entries.size(), "sample") +
-                                 (lacking.size() == 1 ? " has" : " have") + " no companion " + options.companions[c] +
-                                 ":" + shown(lacking) + "\n" +
+                                 (lacking.size() == 1 ? " has" : " have") + " no companion " +
+                                 (options.companion_files ? std::to_string(c) : options.companions[c]) + ":" +
+                                 shown(lacking) + "\n" +
                                  (path.empty() ? "Their output is empty" : path + " takes its place"));
   }
 }
@@ -217,6 +241,18 @@ void remove_bad(const CatalogueOptions &options, const std::vector<std::string> 
 
 }  // namespace
 
+size_t companion_count(const CatalogueOptions &options) {
+  if (!options.companion_files) return options.companions.size();
+  if (!options.companions.empty())
+    throw std::runtime_error("The arguments companions and companion_files exclude each other");
+  if (!options.files) throw std::runtime_error("The argument companion_files needs the argument files");
+  const size_t paths = options.companion_files->size(), files = options.files->size();
+  if (files == 0 || paths % files != 0)
+    throw std::runtime_error("The argument companion_files has " + counted(paths, "path") +
+                             ", which is no multiple of the " + counted(files, "file"));
+  return paths / files;
+}
+
 std::string full_path(const std::string &root, const std::string &path) {
   return root.empty() || path.starts_with('/') ? path : root + (root.ends_with('/') ? "" : "/") + path;
 }
@@ -235,7 +271,7 @@ Catalogue list_dataset(const CatalogueOptions &options) {
   list_files(options, catalogue);
   if (options.strict) check_strictly(catalogue);
   add_companions(options, catalogue);
-  if (options.sniff || options.sizes || options.check_headers || !options.companions.empty())
+  if (options.sniff || options.sizes || options.check_headers || companion_count(options) > 0)
     remove_bad(options, look_at_all(options, catalogue), catalogue);
   report_missing_companions(options, catalogue);
   if (catalogue.entries.empty())

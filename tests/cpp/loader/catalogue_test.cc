@@ -455,6 +455,64 @@ TEST(where_no_files_are_found_the_error_says_what_there_is) {
                  "passed over: is file_root one level too high?"));
 }
 
+TEST(labels_can_be_vectors) {
+  Dataset dataset;
+  dataset.write("a/1.png").write("a/b 2.png").write("list.txt", "a/1.png 0.5 -1e3\n\na/b 2.png\t+7 .25 \r\n");
+  dataset.options.file_list = dataset.path("list.txt");
+  dataset.options.label_columns = 2;
+  CHECK_EQUAL(dataset.listed(), "a/1.png 0; a/b 2.png 1; ");
+  CHECK(list_dataset(dataset.options).label_values == (std::vector<float>{0.5f, -1000, 7, 0.25f}));
+  dataset.options.label_columns = 1;
+  CHECK_EQUAL(dataset.listed(), "a/1.png 0.5 0; a/b 2.png\t+7 1; ");
+  dataset.options.label_columns = 3;
+  CHECK(contains(dataset.error(), "has 2 lines that are not a path and 3 numbers:\n  line 1: a/1.png 0.5 -1e3"));
+  dataset.options.file_list.reset();
+  dataset.options.files = {"a/1.png", "a/b 2.png"};
+  CHECK(contains(dataset.error(), "label_columns goes with label_values or file_list"));
+  dataset.options.label_values = {1, 2, 3, 4, 5, 6};
+  CHECK(list_dataset(dataset.options).label_values == *dataset.options.label_values);
+  dataset.options.label_values = {1, 2, 3, 4, 5};
+  CHECK(contains(dataset.error(), "label_values has 5 numbers, but 2 files with 3 numbers each were given"));
+  dataset.options.labels = {1, 2};
+  CHECK(contains(dataset.error(), "labels and label_values exclude each other"));
+}
+
+TEST(numbers_that_are_none_are_refused) {
+  Dataset dataset;
+  dataset.write("a/1.png");
+  dataset.options.file_list = dataset.path("list.txt");
+  for (const int columns : {0, 1}) {
+    dataset.options.label_columns = columns;
+    for (const char *word :
+         {"", "x", "1x", "0x10", "1,5", "++1", "-", "1e", "99999999999999999999999999999999999999999"}) {
+      const testing::Context context("%s, %d columns", word, columns);
+      dataset.write("list.txt", "a/1.png "s + word + "\n");
+      CHECK(contains(dataset.error(), "has 1 line that is not a path and "));
+    }
+  }
+}
+
+TEST(companions_can_be_listed) {
+  Dataset dataset;
+  dataset.write("1.png").write("2.png").write("m.png").write("d.png");
+  dataset.options.files = {"1.png", "2.png"};
+  dataset.options.companion_files = {"m.png", "d.png", "none.png", "m.png"};
+  CHECK_EQUAL(companion_count(dataset.options), size_t{2});
+  CHECK(contains(dataset.error(), "1 of 2 samples has bad files:\n  " + dataset.path("none.png: No such file")));
+  dataset.options.missing_companions = {"empty", "error"};
+  const Catalogue catalogue = list_dataset(dataset.options);
+  CHECK_EQUAL(catalogue.entries[0].companions[1].path, "d.png");
+  CHECK_EQUAL(catalogue.entries[1].companions[0].path, "");
+  CHECK(contains(catalogue.problems.at(0), "1 of 2 samples has no companion 0:"));
+  dataset.options.companions = {"{name}"};
+  CHECK(contains(dataset.error(), "companions and companion_files exclude each other"));
+  dataset.options.companions.clear();
+  dataset.options.companion_files->pop_back();
+  CHECK(contains(dataset.error(), "companion_files has 3 paths, which is no multiple of the 2 files"));
+  dataset.options.files.reset();
+  CHECK(contains(dataset.error(), "companion_files needs the argument files"));
+}
+
 TEST(listing_can_be_cancelled) {
   Dataset dataset;
   dataset.write("a/1.png");
