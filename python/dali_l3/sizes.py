@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from decimal import Decimal
 
 _UNITS = {"": 1, "B": 1} | {
@@ -13,8 +14,10 @@ _UNITS = {"": 1, "B": 1} | {
 _LARGEST = 2**63 - 1  # which DALI's arguments can hold
 
 
-def parse_size(size: int | str) -> int:
+def parse_size(size: int | str, total: Callable[[], int] | None = None) -> int:
     """Bytes in a size such as ``"60GiB"``, ``"1.5 GB"``, ``"512M"`` (binary, as of memory) or a plain number.
+
+    total: gives the bytes that ``"50%"`` is half of; None: percentages are no sizes
 
     Raises:
         ValueError: The text is not a size, or the size is negative or does not fit into 64 bits.
@@ -22,9 +25,13 @@ def parse_size(size: int | str) -> int:
     """
     if isinstance(size, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", size)
+        percentage = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", size)
+        if total and percentage and Decimal(percentage[1]) <= 100:
+            return int(Decimal(percentage[1]) * total() / 100)
         units = {unit.lower(): factor for unit, factor in _UNITS.items()}
         if not match or match[2].lower() not in units:
-            raise ValueError(f"{size!r} is not a size: write a number of bytes, or one with a unit, such as '60GiB'")
+            examples = "such as '60GiB'" + (", or a percentage such as '50%'" if total else "")
+            raise ValueError(f"{size!r} is not a size: write a number of bytes, or one with a unit, {examples}")
         size = round(Decimal(match[1]) * units[match[2].lower()])
     if isinstance(size, bool) or not isinstance(size, int):
         raise TypeError(f"a size is a number of bytes or a string such as '60GiB', not {type(size).__name__}")

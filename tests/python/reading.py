@@ -35,6 +35,20 @@ def write_dataset(root: Path, counts: dict[str, int], classes: int = 3, size: in
     return sorted(paths)
 
 
+def grow(root: Path, tree: list[str]) -> str:
+    """Makes files with contents of their own; of "path/" an empty folder, of "path -> target" a link."""
+    for item in tree:
+        path, _, target = item.partition(" -> ")
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        if target:
+            (root / path).symlink_to(target)
+        elif path.endswith("/"):
+            (root / path).mkdir()
+        else:
+            (root / path).write_bytes(HEADERS.get(Path(path).suffix[1:].lower(), HEADERS["png"]) + path.encode())
+    return str(root)
+
+
 @dataclass(frozen=True)
 class Delivered:
     """A sample as it left a reader."""

@@ -684,3 +684,18 @@ class TestStatistics:
             reading_of(dataset).pipeline.reader_meta("reader")
             gc.collect()
             assert reading_of(dataset).statistics()["epochs"] == []
+
+
+def test_the_cache_can_be_a_part_of_memory(tmp_path, monkeypatch):
+    paths = write_dataset(tmp_path, {"png": 20})
+    monkeypatch.setattr(readers, "total_memory", lambda: 2 * memory_of(paths))
+    reading = Reading(readers.liquid, batch_size=5, file_root=str(tmp_path), cache_size="25%", policy="minio")
+    reading.pass_over(4)
+    assert reading.statistics()["planned_bytes"] == memory_of(paths) // 2
+
+
+def test_a_cache_beyond_what_is_available_is_warned_of(tmp_path, monkeypatch):
+    write_dataset(tmp_path, {"png": 4})
+    monkeypatch.setattr(readers, "available_memory", lambda: 10**9)
+    with pytest.warns(UserWarning, match=r"cache_size is 2\.0 GB, but 1\.0 GB of memory are available now"):
+        Reading(readers.liquid, file_root=str(tmp_path), cache_size=2 * 10**9)

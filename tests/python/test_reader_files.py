@@ -14,26 +14,12 @@ from PIL import Image
 
 import dali_l3
 from dali_l3.fn import readers
-from reading import HEADERS, Delivered, Reading, file_reader, read, write_dataset
+from reading import HEADERS, Delivered, Reading, file_reader, grow, read, write_dataset
 from waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
 both_readers = pytest.mark.parametrize("reader", [readers.multi_format, readers.liquid])
-
-
-def grow(root: Path, tree: list[str]) -> str:
-    """Makes files with contents of their own; of "path/" an empty folder, of "path -> target" a link."""
-    for item in tree:
-        path, _, target = item.partition(" -> ")
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        if target:
-            (root / path).symlink_to(target)
-        elif path.endswith("/"):
-            (root / path).mkdir()
-        else:
-            (root / path).write_bytes(HEADERS.get(Path(path).suffix[1:].lower(), HEADERS["png"]) + path.encode())
-    return str(root)
 
 
 def outcome(reader, **arguments) -> list[Delivered] | None:
@@ -424,6 +410,32 @@ def test_a_companion_that_goes_missing_later_makes_its_sample_bad(segmentation, 
     assert all(len(sample.files) == 3 for sample in samples)
 
 
+@both_readers
+def test_companions_that_may_be_missing(segmentation, reader, capfd):
+    lose(segmentation)
+    (Path(segmentation).parent / "void.png").write_bytes(HEADERS["png"] + b"void")
+    arguments = {"file_root": segmentation, "companions": TEMPLATES[:2], "missing_companions": ["../void.png", "empty"]}
+    files = {sample.path: sample.files for sample in outcome(reader, random_shuffle=True, **arguments)}
+    assert len(files) == 24
+    assert files["a/3.jpg"][1:] == (HEADERS["png"] + b"void", HEADERS["l3"] + b"a/3.jpg.l3")
+    assert files["b/7.jpg"][1:] == (HEADERS["png"] + b"b/7.png", b"")
+    assert all(all(content) for path, content in files.items() if path != "b/7.jpg")
+    warnings = capfd.readouterr().err
+    assert f"1 of 24 samples has no companion {TEMPLATES[0]}:\n  {segmentation}/a/3.jpg" in warnings
+    assert f"1 of 24 samples has no companion {TEMPLATES[1]}:\n  {segmentation}/b/7.jpg" in warnings
+
+
+def test_an_empty_companion_is_kept_and_restored(segmentation):
+    lose(segmentation)
+    arguments = {"companions": TEMPLATES[:2], "missing_companions": "empty", "cache_size": "1MiB", "batch_size": 6}
+    reading = Reading(readers.liquid, file_root=segmentation, checkpointing=True, **arguments)
+    reading.pass_over(6)
+    checkpoint = reading.pipeline.checkpoint()
+    expected = reading.batches(8)
+    assert {len(sample.files[2]) for batch in expected for sample in batch if sample.path == "b/7.jpg"} == {0}
+    assert Reading(readers.liquid, file_root=segmentation, checkpoint=checkpoint, **arguments).batches(8) == expected
+
+
 @pytest.mark.parametrize(
     ("template", "problem"),
     [
@@ -431,6 +443,8 @@ def test_a_companion_that_goes_missing_later_makes_its_sample_bad(segmentation, 
         ("{dir", "an unmatched brace"),
         ("dir}", "an unmatched brace"),
         ("{}", "{}"),
+        ("{stem%}", "no text to look for in {stem%}"),
+        ("{stem/a}", "no new text in {stem/a}"),
     ],
 )
 def test_templates_that_make_no_sense(segmentation, template, problem):

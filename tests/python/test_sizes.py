@@ -89,3 +89,15 @@ def test_negative_numbers():
 def test_other_types(value):
     with pytest.raises(TypeError, match=f"not {type(value).__name__}"):
         parse_size(value)
+
+
+@pytest.mark.parametrize(("text", "size"), [("50%", 500), ("100 %", 1000), ("0%", 0), ("12.5%", 125), ("33.33%", 333)])
+def test_parts_of_a_total(text, size):
+    assert parse_size(text, lambda: 1000) == size
+
+
+def test_a_percentage_of_nothing_or_beyond_all_is_no_size():
+    with pytest.raises(ValueError, match="'50%' is not a size"):
+        parse_size("50%")
+    with pytest.raises(ValueError, match="'101%' is not a size.*or a percentage such as '50%'"):
+        parse_size("101%", lambda: 1000)

@@ -6,11 +6,11 @@ import pytest
 
 import worker_functions
 from dali_l3.errors import TargetError
-from dali_l3.jobs.memory import available_memory
 from dali_l3.jobs.outcomes import Task
 from dali_l3.jobs.planning import Plan
 from dali_l3.jobs.running import run_plan
 from dali_l3.jobs.workers import Limits, run_tasks
+from dali_l3.memory import available_memory, total_memory
 
 WORKER = 128 << 20  # bytes that every worker may take
 
@@ -82,5 +82,7 @@ def test_memory_is_limited_by_control_groups(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     assert available_memory(str(proc), str(groups)) == 1_500_000
+    assert total_memory(str(proc), str(groups)) == 5_000_000
     (groups / "job" / "memory.max").write_text("max\n")
+    assert total_memory(str(proc), str(groups)) == 9000 * 1024
     assert available_memory(str(proc), str(groups)) == 8000 * 1024

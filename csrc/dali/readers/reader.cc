@@ -88,6 +88,7 @@ loader::CatalogueOptions Reader::MakeCatalogueOptions() const {
   spec_.TryGetRepeatedArgument(options.dir_filters, "dir_filters");
   options.case_sensitive_filter = spec_.GetArgument<bool>("case_sensitive_filter");
   spec_.TryGetRepeatedArgument(options.companions, "companions");
+  spec_.TryGetRepeatedArgument(options.missing_companions, "missing_companions");
   options.on_error = ParseOnError(spec_.GetArgument<std::string>("on_error"));
   // Listing reads no file as a whole: what is wrong behind a header is found when the file is read.
   options.check_headers = ParseCheck(spec_.GetArgument<std::string>("check")) != loader::Check::none;
@@ -244,8 +245,20 @@ By default as many as hold 64 images, and at least one.)code",
 
 Each template stands for one more output, between the image and the label. Paths are relative to `file_root`. ``{dir}`` is the image's
 folder, ``{name}`` its name, ``{stem}`` its name without the extension and ``{relpath}`` its path, relative to `file_root`; for instance
-``"../masks/{dir}/{stem}.png"``. A companion is read, shuffled and held in memory together with its image.)code",
+``"../masks/{dir}/{stem}.png"``. A field may be edited as in a shell: ``{stem%END}`` removes END at its end, ``{stem#START}`` START at its
+start, ``{stem/OLD/NEW}`` replaces the first OLD by NEW and ``{stem//OLD/NEW}`` every OLD. A companion is read, shuffled and held in memory
+together with its image.)code",
                     std::vector<std::string>{})
+    .AddOptionalArg(
+        "missing_companions",
+        R"code(What to do about images whose companion does not exist; once for all `companions`, or for each.
+
+* ``"error"``: the sample is bad; see `on_error`.
+* ``"empty"``: the output of that sample has no bytes.
+* a path, relative to `file_root`: that file takes its place.
+
+How many images have none, and which, is reported when the pipeline is built.)code",
+        std::vector<std::string>{dali_l3::loader::kMissingIsBad})
     .AddOptionalArg(
         "on_error",
         R"code(What to do about files that are missing, empty or unreadable, of no known image format, or found

@@ -1,7 +1,10 @@
 #include "dataset/catalogue.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <future>
 #include <stdexcept>
 #include <unordered_set>
@@ -33,6 +36,15 @@ void check_arguments(const CatalogueOptions &options) {
           "One of the arguments file_root, file_list and files is needed");
   require(!(options.file_list && options.files), "The arguments file_list and files exclude each other");
   require(!options.labels || options.files, "The argument labels needs the argument files");
+  require(!options.label_values || options.files, "The argument label_values needs the argument files");
+  require(!(options.labels && options.label_values), "The arguments labels and label_values exclude each other");
+  require(options.label_columns >= 0, "The argument label_columns must not be negative");
+  require((options.label_columns > 0) == (options.label_values || (options.file_list && options.label_columns > 0)),
+          "The argument label_columns goes with label_values or file_list");
+  require(options.missing_companions.size() == 1 || options.missing_companions.size() == companion_count(options),
+          "The argument missing_companions needs one value, or as many as there are companions");
+  require(std::ranges::none_of(options.missing_companions, &std::string::empty),
+          "The argument missing_companions has an empty value: give \"error\", \"empty\" or a path");
   require(options.file_list || options.files || !options.file_root->empty(), "The argument file_root is empty");
   require(!options.file_list || !options.file_list->empty(), "The argument file_list is empty");
   require(!options.files || !options.files->empty(), "The argument files is an empty list");
@@ -41,6 +53,10 @@ void check_arguments(const CatalogueOptions &options) {
   if (options.labels && options.labels->size() != options.files->size())
     throw std::runtime_error("The argument labels has " + counted(options.labels->size(), "label") +
                              ", the argument files " + counted(options.files->size(), "file"));
+  if (options.label_values && options.label_values->size() != options.files->size() * options.label_columns)
+    throw std::runtime_error("The argument label_values has " + counted(options.label_values->size(), "number") +
+                             ", but " + counted(options.files->size(), "file") + " with " +
+                             counted(options.label_columns, "number") + " each were given");
   if (options.file_root) require_local(*options.file_root);
   if (options.file_list) require_local(*options.file_list);
 }
@@ -58,21 +74,43 @@ void add_entry(Catalogue &catalogue, std::string path, int label) {
   entry.label = label;
 }
 
+DiscoveryOptions discovery_options(const CatalogueOptions &options) {
+  return {options.file_filters, options.dir_filters, options.case_sensitive_filter};
+}
+
 void list_files(const CatalogueOptions &options, Catalogue &catalogue) {
   if (options.files) {
     for (size_t i = 0; i < options.files->size(); i++)
       add_entry(catalogue, (*options.files)[i], options.labels ? (*options.labels)[i] : static_cast<int>(i));
+    if (options.label_values) catalogue.label_values = *options.label_values;
+  } else if (options.file_list && options.label_columns > 0) {
+    auto [paths, values] = read_file_list(*options.file_list, options.label_columns);
+    for (size_t i = 0; i < paths.size(); i++) add_entry(catalogue, std::move(paths[i]), static_cast<int>(i));
+    catalogue.label_values = std::move(values);
   } else if (options.file_list) {
     for (auto &[path, label] : read_file_list(*options.file_list)) add_entry(catalogue, std::move(path), label);
   } else {
-    Discovery found =
-        discover(catalogue.root, {options.file_filters, options.dir_filters, options.case_sensitive_filter});
+    Discovery found = discover(catalogue.root, discovery_options(options));
     for (DiscoveredFile &file : found.files) add_entry(catalogue, std::move(file.path), file.label);
     catalogue.problems = std::move(found.problems);
   }
 }
 
+// What to do where companion `c` does not exist.
+const std::string &if_missing(const CatalogueOptions &options, size_t c) {
+  return options.missing_companions[options.missing_companions.size() == 1 ? 0 : c];
+}
+
 void add_companions(const CatalogueOptions &options, Catalogue &catalogue) {
+  const size_t count = companion_count(options);
+  if (options.companion_files) {
+    auto path = options.companion_files->begin();
+    for (Entry &entry : catalogue.entries)
+      for (size_t c = 0; c < count; c++) {
+        require_local(*path);
+        entry.companions.push_back({*path++});
+      }
+  }
   for (const std::string &text : options.companions) {
     require_local(text);
     const PathTemplate path(text);
@@ -111,6 +149,22 @@ FileFormat look_at_file(const std::string &path, bool sniffs, bool checks_header
   return format;
 }
 
+bool is_missing(const std::string &path) {
+  struct stat status;
+  return stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+// Finds out the size of companion `c` of an image, or puts what it may be replaced by in its place. Throws what is
+// wrong with it.
+void look_at_companion(const CatalogueOptions &options, const std::string &root, size_t c, File &companion) {
+  const std::string &replacement = if_missing(options, c);
+  if (replacement != kMissingIsBad && is_missing(full_path(root, companion.path))) {
+    companion = {replacement == kMissingIsEmpty ? "" : replacement};
+    if (companion.path.empty()) return;
+  }
+  look_at_file(full_path(root, companion.path), options.check_headers, options.check_headers, companion);
+}
+
 // What is wrong with an entry's files; empty if nothing is.
 std::string look_at(const CatalogueOptions &options, const std::string &root, Entry &entry) {
   const bool checks = options.check_headers, sniffs = options.sniff || checks;
@@ -120,7 +174,7 @@ std::string look_at(const CatalogueOptions &options, const std::string &root, En
       entry.format = look_at_file(path, sniffs, checks, entry.file);
       if (sniffs && entry.format == FileFormat::unknown) fail_file(path, "of no known image format");
     }
-    for (File &companion : entry.companions) look_at_file(full_path(root, companion.path), checks, checks, companion);
+    for (size_t c = 0; c < entry.companions.size(); c++) look_at_companion(options, root, c, entry.companions[c]);
   } catch (const std::runtime_error &error) {
     return error.what();
   }
@@ -148,6 +202,24 @@ std::vector<std::string> look_at_all(const CatalogueOptions &options, Catalogue 
 
 std::string nothing_found(const std::string &root) { return "No files found" + (root.empty() ? "" : " in " + root); }
 
+// Reports how many images lack a companion that may be missing, and which.
+void report_missing_companions(const CatalogueOptions &options, Catalogue &catalogue) {
+  for (size_t c = 0; c < companion_count(options); c++) {
+    const std::string &replacement = if_missing(options, c);
+    if (replacement == kMissingIsBad) continue;
+    const std::string path = replacement == kMissingIsEmpty ? "" : replacement;
+    std::vector<std::string> lacking;
+    for (const Entry &entry : catalogue.entries)
+      if (entry.companions[c].path == path) lacking.push_back(full_path(catalogue.root, entry.file.path));
+    if (lacking.empty()) continue;
+    catalogue.problems.push_back(std::to_string(lacking.size()) + " of " + counted(catalogue.entries.size(), "sample") +
+                                 (lacking.size() == 1 ? " has" : " have") + " no companion " +
+                                 (options.companion_files ? std::to_string(c) : options.companions[c]) + ":" +
+                                 shown(lacking) + "\n" +
+                                 (path.empty() ? "Their output is empty" : path + " takes its place"));
+  }
+}
+
 // Leaves out the entries that something is wrong with, or throws.
 void remove_bad(const CatalogueOptions &options, const std::vector<std::string> &problems, Catalogue &catalogue) {
   std::vector<std::string> bad;
@@ -169,6 +241,18 @@ void remove_bad(const CatalogueOptions &options, const std::vector<std::string> 
 
 }  // namespace
 
+size_t companion_count(const CatalogueOptions &options) {
+  if (!options.companion_files) return options.companions.size();
+  if (!options.companions.empty())
+    throw std::runtime_error("The arguments companions and companion_files exclude each other");
+  if (!options.files) throw std::runtime_error("The argument companion_files needs the argument files");
+  const size_t paths = options.companion_files->size(), files = options.files->size();
+  if (files == 0 || paths % files != 0)
+    throw std::runtime_error("The argument companion_files has " + counted(paths, "path") +
+                             ", which is no multiple of the " + counted(files, "file"));
+  return paths / files;
+}
+
 std::string full_path(const std::string &root, const std::string &path) {
   return root.empty() || path.starts_with('/') ? path : root + (root.ends_with('/') ? "" : "/") + path;
 }
@@ -187,9 +271,12 @@ Catalogue list_dataset(const CatalogueOptions &options) {
   list_files(options, catalogue);
   if (options.strict) check_strictly(catalogue);
   add_companions(options, catalogue);
-  if (options.sniff || options.sizes || options.check_headers || !options.companions.empty())
+  if (options.sniff || options.sizes || options.check_headers || companion_count(options) > 0)
     remove_bad(options, look_at_all(options, catalogue), catalogue);
-  if (catalogue.entries.empty()) throw std::runtime_error(nothing_found(catalogue.root));
+  report_missing_companions(options, catalogue);
+  if (catalogue.entries.empty())
+    throw std::runtime_error(nothing_found(catalogue.root) +
+                             explain_nothing(catalogue.root, discovery_options(options)));
   return catalogue;
 }
 

@@ -19,10 +19,14 @@ struct File {
 /** A sample. */
 struct Entry {
   File file;
-  int label = 0;
+  int label = 0;                            ///< with label_columns: the row of its numbers in Catalogue::label_values
   FileFormat format = FileFormat::unknown;  ///< so also if nobody asked
-  std::vector<File> companions;
+  std::vector<File> companions;             ///< a path that is empty: the image has none, and does well without
 };
+
+/** Names of CatalogueOptions::missing_companions. @{ */
+inline constexpr const char *kMissingIsBad = "error", *kMissingIsEmpty = "empty";
+/** @} */
 
 /** What to do about bad files: missing, empty, unreadable, of no known format, or found damaged by a Check. */
 enum class OnError { raise, skip, substitute };
@@ -32,11 +36,19 @@ struct CatalogueOptions {
   std::optional<std::string> file_root = {}, file_list = {};
   std::optional<std::vector<std::string>> files = {};
   std::optional<std::vector<int>> labels = {};
+  /** Numbers of the label of each of the files, one file after the other; or in each line of file_list, at its end. */
+  std::optional<std::vector<float>> label_values = {};
+  int label_columns = 0;  ///< how many of them a label has; 0: labels are integers
   std::vector<std::string> file_filters = {"*"}, dir_filters = {"*"};
   bool case_sensitive_filter = false;
   /** @} */
 
   std::vector<std::string> companions = {};  ///< path templates, relative to the root; see companions.h
+  /** Paths of the companions of each of the files, one file after the other, in the place of templates. */
+  std::optional<std::vector<std::string>> companion_files = {};
+  /** What to do where a companion does not exist, once for all or for each of them: kMissingIsBad, kMissingIsEmpty, or
+   * the path, relative to the root, of a file that takes its place. */
+  std::vector<std::string> missing_companions = {kMissingIsBad};
   OnError on_error = OnError::raise;
   bool strict = false;  ///< what users may not expect of the dataset, and what is listed twice, is an error
 
@@ -53,6 +65,7 @@ struct CatalogueOptions {
 struct Catalogue {
   std::string root;
   std::vector<Entry> entries;
+  std::vector<float> label_values;    ///< with label_columns: so many for each label
   std::vector<std::string> problems;  ///< what users may not expect, a line each, and last all that was left out
 };
 
@@ -65,6 +78,9 @@ struct Catalogue {
  * bad, either any with OnError::raise or all: it names the first of them
  */
 Catalogue list_dataset(const CatalogueOptions &options);
+
+/** How many companions an image has. @throws std::runtime_error if the options contradict each other */
+size_t companion_count(const CatalogueOptions &options);
 
 /** `path` relative to `root`; absolute paths stay as they are. */
 std::string full_path(const std::string &root, const std::string &path);

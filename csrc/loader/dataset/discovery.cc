@@ -6,9 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <system_error>
+
+#include "dataset/counted.h"
 
 namespace dali_l3::loader {
 namespace {
@@ -67,7 +70,66 @@ bool is_file(const Item &item, const std::string &path, Discovery &found) {
   return S_ISREG(status.st_mode);
 }
 
+// Things of one kind: how many, and the first.
+struct Kind {
+  size_t count = 0;
+  std::string example;
+
+  void add(const std::string &name) {
+    if (count++ == 0) example = name;
+  }
+  std::string text(const std::string &noun) const { return counted(count, noun) + ", such as " + example + ","; }
+};
+
+// The folders and the files in a folder, if it can be read.
+struct Content {
+  std::vector<std::string> folders, files;
+};
+Content content_of(const std::string &path) {
+  Content content;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code ignored;
+    const bool is_folder = entry->is_directory(ignored);
+    (is_folder ? content.folders : content.files).push_back(entry->path().filename().string());
+  }
+  std::sort(content.folders.begin(), content.folders.end());
+  std::sort(content.files.begin(), content.files.end());
+  return content;
+}
+
 }  // namespace
+
+std::string explain_nothing(const std::string &root, const DiscoveryOptions &options) {
+  const auto passes = [&](const std::string &name, const std::vector<std::string> &filters) {
+    return matches(name, filters, options.case_sensitive_filter);
+  };
+  Kind files_beside, other_folders, other_files, deeper_folders;
+  const Content top = content_of(root);
+  for (const std::string &file : top.files)
+    if (passes(file, options.file_filters)) files_beside.add(file);
+  for (const std::string &folder : top.folders) {
+    if (!passes(folder, options.dir_filters)) {
+      other_folders.add(folder);
+      continue;
+    }
+    const Content below = content_of(root + "/" + folder);
+    for (const std::string &file : below.files) other_files.add(folder + "/" + file);
+    for (const std::string &deeper : below.folders) deeper_folders.add(folder + "/" + deeper);
+  }
+  std::string text;
+  if (top.folders.empty() && top.files.empty()) text += "\n  It is empty";
+  if (files_beside.count > 0)
+    text += "\n  " + files_beside.text("file") +
+            " in it would match, but files are looked for in its folders, one for each class: give its parent as "
+            "file_root, or the files as files";
+  if (other_folders.count > 0) text += "\n  " + other_folders.text("folder") + " in it matched no dir_filters";
+  if (other_files.count > 0) text += "\n  " + other_files.text("file") + " one level below matched no file_filters";
+  if (deeper_folders.count > 0)
+    text += "\n  " + deeper_folders.text("folder") +
+            " are one level below, and folders in class folders are passed over: is file_root one level too high?";
+  return text;
+}
 
 Discovery discover(const std::string &root, const DiscoveryOptions &options) {
   Discovery found;

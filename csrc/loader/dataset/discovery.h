@@ -32,4 +32,10 @@ struct Discovery {
  */
 Discovery discover(const std::string &root, const DiscoveryOptions &options);
 
+/**
+ * Where discover() found no files: what there is instead, in the root and in the folders below it, and what to do, a
+ * line each. Folders that cannot be read hold nothing.
+ */
+std::string explain_nothing(const std::string &root, const DiscoveryOptions &options);
+
 }  // namespace dali_l3::loader

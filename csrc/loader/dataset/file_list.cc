@@ -3,38 +3,48 @@
 #include <cerrno>
 #include <charconv>
 #include <fstream>
+#include <functional>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 
 #include "dataset/counted.h"
 
 namespace dali_l3::loader {
 namespace {
 
-constexpr std::string_view kSpace = " \t\r\n\v\f", kDigits = "0123456789";
+constexpr std::string_view kSpace = " \t\r\n\v\f";
 
 // Bad lines that an error shows.
 constexpr size_t kShown = 20;
 
-// Splits a line without white space at its end; false if it is not a path and a label.
-bool parse(std::string_view line, std::pair<std::string, int> &entry) {
-  const size_t before_label = line.find_last_not_of(kDigits);
-  if (before_label == std::string_view::npos || kSpace.find(line[before_label]) == std::string_view::npos) return false;
-  const size_t path_end = line.find_last_not_of(kSpace, before_label);
-  if (path_end == std::string_view::npos) return false;
-  const std::string_view label = line.substr(before_label + 1);
-  entry.first = line.substr(0, path_end + 1);
-  return std::from_chars(label.data(), label.data() + label.size(), entry.second).ec == std::errc();
+// Takes the last word off a line without white space at its end, and the space before it; empty if it is all there is.
+std::string_view take_last_word(std::string_view &line) {
+  const size_t before = line.find_last_of(kSpace);
+  const size_t path_end = before == std::string_view::npos ? before : line.find_last_not_of(kSpace, before);
+  if (path_end == std::string_view::npos) return {};
+  const std::string_view word = line.substr(before + 1);
+  line = line.substr(0, path_end + 1);
+  return word;
 }
 
-}  // namespace
+// A number that is all of a word; digits alone, if it is an integer.
+template <typename Number>
+bool parse(std::string_view word, Number &number) {
+  if (std::is_integral_v<Number> && word.find_first_not_of("0123456789") != std::string_view::npos) return false;
+  if (word.starts_with('+')) word.remove_prefix(1);
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  return error == std::errc() && end == word.data() + word.size();
+}
 
-std::vector<std::pair<std::string, int>> read_file_list(const std::string &path) {
+// Calls `parse_line` for each line that is not empty, without white space at its end. Throws if the file cannot be read
+// or for lines that it returns false for, which are not `what`.
+void read_lines(const std::string &path, const std::string &what,
+                const std::function<bool(std::string_view line)> &parse_line) {
   std::ifstream file(path);
   if (!file)
     throw std::runtime_error("file_list " + path + " cannot be opened: " + std::generic_category().message(errno));
-  std::vector<std::pair<std::string, int>> entries;
   std::string bad;
   size_t bad_lines = 0;
   std::string text;
@@ -42,17 +52,41 @@ std::vector<std::pair<std::string, int>> read_file_list(const std::string &path)
     const size_t last = text.find_last_not_of(kSpace);
     if (last == std::string::npos) continue;
     const std::string_view line = std::string_view(text).substr(0, last + 1);
-    if (parse(line, entries.emplace_back())) continue;
-    entries.pop_back();
+    if (parse_line(line)) continue;
     if (bad_lines++ < kShown) bad += "\n  line " + std::to_string(number) + ": " + std::string(line.substr(0, 200));
   }
   if (file.bad())
     throw std::runtime_error("file_list " + path + " cannot be read: " + std::generic_category().message(errno));
   if (bad_lines > 0)
     throw std::runtime_error("file_list " + path + " has " + counted(bad_lines, "line") +
-                             (bad_lines == 1 ? " that is" : " that are") + " not a path and a label:" + bad +
+                             (bad_lines == 1 ? " that is" : " that are") + " not " + what + ":" + bad +
                              (bad_lines > kShown ? "\n  …" : ""));
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, int>> read_file_list(const std::string &path) {
+  std::vector<std::pair<std::string, int>> entries;
+  read_lines(path, "a path and a label", [&](std::string_view line) {
+    int label;
+    if (!parse(take_last_word(line), label)) return false;
+    entries.emplace_back(line, label);
+    return true;
+  });
   return entries;
+}
+
+ListedVectors read_file_list(const std::string &path, int columns) {
+  ListedVectors listed;
+  std::vector<float> numbers(static_cast<size_t>(columns));
+  read_lines(path, "a path and " + counted(numbers.size(), "number"), [&](std::string_view line) {
+    for (auto number = numbers.rbegin(); number != numbers.rend(); ++number)
+      if (!parse(take_last_word(line), *number)) return false;
+    listed.paths.emplace_back(line);
+    listed.values.insert(listed.values.end(), numbers.begin(), numbers.end());
+    return true;
+  });
+  return listed;
 }
 
 }  // namespace dali_l3::loader

@@ -16,4 +16,16 @@ namespace dali_l3::loader {
  */
 std::vector<std::pair<std::string, int>> read_file_list(const std::string &path);
 
+struct ListedVectors {
+  std::vector<std::string> paths;
+  std::vector<float> values;  ///< so many for each path as were asked for
+};
+
+/**
+ * The same, but each path is followed by `columns` numbers, which may have a sign, a fraction and an exponent.
+ *
+ * @throws std::runtime_error as above
+ */
+ListedVectors read_file_list(const std::string &path, int columns);
+
 }  // namespace dali_l3::loader

@@ -13,7 +13,7 @@ namespace dali_l3::loader {
 /** A file's bytes, owned together with all others who use them. */
 struct FileBytes {
   std::shared_ptr<const uint8_t> data;
-  size_t size = 0;  ///< at least 1
+  size_t size = 0;  ///< at least 1, but for companions that an image lacks
 };
 
 /** Larger files are refused: no image in a format that has a name here can be this large. */

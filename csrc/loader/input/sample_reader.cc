@@ -14,6 +14,12 @@ namespace {
 // batch.
 constexpr size_t kMaxIdle = size_t{256} << 20;
 
+// A file of no bytes, whose memory is not null.
+FileBytes no_bytes() {
+  static const uint8_t nothing = 0;
+  return {std::shared_ptr<const uint8_t>(std::shared_ptr<void>(), &nothing), 0};
+}
+
 std::span<const uint8_t> bytes_of(const FileBytes &file) { return {file.data.get(), file.size}; }
 
 }  // namespace
@@ -45,6 +51,10 @@ std::shared_ptr<const Sample> SampleReader::read(const std::string &root, const 
                              format_name(entry.format) + " file");
   check(path, format, image);
   for (const File &file : entry.companions) {
+    if (file.path.empty()) {
+      sample->files.push_back(no_bytes());
+      continue;
+    }
     const std::string companion_path = full_path(root, file.path);
     const auto companion = bytes_of(sample->files.emplace_back(files_.read(companion_path, allocate)));
     refuse_lfs_pointer(companion_path, companion);

@@ -18,7 +18,7 @@ namespace dali_l3::loader {
 
 /** An entry's files in memory. */
 struct Sample {
-  std::vector<FileBytes> files;  ///< the image, then its companions
+  std::vector<FileBytes> files;  ///< the image, then its companions, empty where it lacks one
   std::string path;              ///< of the image, as the catalogue has it
   int label = 0;
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+
 from .. import _plugin
+from ..memory import available_memory, total_memory
 from ..sizes import parse_size
 
 
@@ -16,7 +19,11 @@ def multi_format(**arguments):
             of the share of each, so that all formats end the epoch together. The signatures of the files decide their
             format. None (default) for the order of `fn.readers.file`.
         companions: Path templates of files that belong to each image, such as ``"../masks/{dir}/{stem}.png"``, relative
-            to `file_root`, with the fields dir, stem, name and relpath. Each adds one output.
+            to `file_root`, with the fields dir, stem, name and relpath. Each adds one output. Fields can be edited as
+            in a shell: ``"../gtFine/{dir}/{stem%_leftImg8bit}_gtFine_labelIds.png"`` for Cityscapes.
+        missing_companions: What to do about images whose companion does not exist, once for all or for each of them:
+            ``"error"`` (default): the sample is bad; ``"empty"``: its output has no bytes; a path, relative to
+            `file_root`: that file takes its place.
         on_error: What to do about files that are missing, empty, unreadable, of no known image format or found damaged
             by `check`: ``"raise"``, ``"skip"`` (a good sample of the same format replaces them) or ``"substitute"``
             (the file `substitute` replaces them, with the label of the bad file).
@@ -51,8 +58,10 @@ def liquid(*, cache_size: int | str = 0, **arguments):
     2023), section 4.2. It shuffles the whole shard in every epoch, and each reader keeps its shard.
 
     Args:
-        cache_size: Memory for files that are kept from epoch to epoch: bytes, or a string such as ``"60GiB"``. The
-            reader needs more memory for files that the pipeline holds and that are read ahead.
+        cache_size: Memory for files that are kept from epoch to epoch: bytes, a string such as ``"60GiB"``, or a part of the
+            memory that this process may use, such as ``"50%"`` (limits of containers count). The reader needs more
+            memory for files that the pipeline holds and that are read ahead. (`nvidia.dali.fn.readers.liquid`
+            takes bytes only.)
         policy: ``"liquid"``: keep a part of every batch for the next epoch. ``"minio"``: keep a fixed random part of
             the shard. ``"none"``: keep nothing.
         read_order: ``"random"`` or, for disks on which seeking is slow, ``"sequential"``.
@@ -63,9 +72,20 @@ def liquid(*, cache_size: int | str = 0, **arguments):
 
     Raises:
         ValueError, TypeError: When `cache_size` is not a size.
+
+    Warns:
+        UserWarning: `cache_size` is more than the memory that is available.
         RuntimeError, ValueError: As `multi_format`.
     """
     _plugin.load()
     from nvidia.dali import fn
 
-    return fn.readers.liquid(cache_size=parse_size(cache_size), **arguments)
+    size = parse_size(cache_size, total_memory)
+    available = available_memory()
+    if size > available:
+        warnings.warn(
+            f"cache_size is {size / 1e9:.1f} GB, but {available / 1e9:.1f} GB of memory are available now: "
+            "the process may be killed when the cache fills",
+            stacklevel=2,
+        )
+    return fn.readers.liquid(cache_size=size, **arguments)

@@ -2,7 +2,7 @@
 
 - `walking`, `planning`: which file becomes which, decided before anything is written
 - `outcomes`: one file to process, and what became of it
-- `workers`, `serving`, `memory`, `running`: tasks in worker processes, from the outside and the inside
+- `workers`, `serving`, `running`: tasks in worker processes, from the outside and the inside
 - `interrupting`: Ctrl-C and SIGTERM
 - `display`: how a run is shown
 """

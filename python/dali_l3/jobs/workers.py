@@ -23,8 +23,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, cast
 
+from ..memory import anonymous_memory, available_memory
 from .interrupting import GRACE
-from .memory import anonymous_memory, available_memory
 from .outcomes import Outcome, Outcomes, Task, failed
 from .serving import READY, SMALL, MemoryRequest, serve
 

@@ -353,7 +353,21 @@ TEST(companions_are_found_by_their_templates) {
   CHECK_EQUAL(path.path_for("x/y/z.tar.png"), "../masks/x/y/z.tar.z.tar.png|x/y/z.tar.png");
   CHECK_EQUAL(path.path_for("z"), "../masks/./z.z|z");
   CHECK_EQUAL(PathTemplate("fixed.png").path_for("a"), "fixed.png");
-  for (const char *bad : {"{", "}", "{dir", "dir}", "{stm}", "{}", "{{dir}}"}) {
+  // Cityscapes: train/aachen/aachen_000000_000019_leftImg8bit.png and its labels.
+  const std::string image = "train/aachen/aachen_000000_000019_leftImg8bit.png";
+  CHECK_EQUAL(PathTemplate("../gtFine/{dir}/{stem%_leftImg8bit}_gtFine_labelIds.png").path_for(image),
+              "../gtFine/train/aachen/aachen_000000_000019_gtFine_labelIds.png");
+  CHECK_EQUAL(PathTemplate("../gtFine/{dir}/{name/_leftImg8bit/_gtFine_labelIds}").path_for(image),
+              "../gtFine/train/aachen/aachen_000000_000019_gtFine_labelIds.png");
+  CHECK_EQUAL(PathTemplate("{stem#aachen_}").path_for(image), "000000_000019_leftImg8bit");
+  CHECK_EQUAL(PathTemplate("{relpath/a/b}").path_for("aaa/aaa"), "baa/aaa");
+  CHECK_EQUAL(PathTemplate("{relpath//a/ab}").path_for("aaa/aa"), "ababab/abab");
+  CHECK_EQUAL(PathTemplate("{relpath//a/}").path_for("banana"), "bnn");
+  CHECK_EQUAL(PathTemplate("{relpath/images/masks/fine}").path_for("images/1.png"), "masks/fine/1.png");
+  for (const char *absent : {"{stem%x}", "{stem#x}", "{stem/x/y}", "{stem//x/y}"})
+    CHECK_EQUAL(PathTemplate(absent).path_for("a/b.png"), "b");
+  for (const char *bad : {"{", "}", "{dir", "dir}", "{stm}", "{}", "{{dir}}", "{stem%}", "{stem#}", "{stem/a}",
+                          "{stem//b}", "{stem///b}", "{%a}", "{stem^a}"}) {
     const testing::Context context("%s", bad);
     bool refused = false;
     try {
@@ -376,6 +390,127 @@ TEST(missing_companions_are_named_or_their_images_left_out) {
   CHECK_EQUAL(catalogue.entries.size(), size_t{1});
   CHECK_EQUAL(catalogue.entries[0].companions[0].path, "../masks/a/1.png");
   CHECK_EQUAL(catalogue.entries[0].companions[0].size, kPng.size());
+}
+
+TEST(companions_that_may_be_missing_are_empty_or_replaced) {
+  Dataset dataset;
+  dataset.write("images/a/1.png").write("images/a/2.png").write("masks/a/1.png").write("none.png");
+  dataset.options.file_root = dataset.path("images");
+  dataset.options.companions = {"../masks/{dir}/{name}", "../{dir}/depth.png"};
+  const auto companions = [&] {
+    std::string text;
+    for (const Entry &entry : list_dataset(dataset.options).entries)
+      for (const File &companion : entry.companions)
+        text += companion.path + (companion.size == kPng.size() ? "" : "!") + "; ";
+    return text;
+  };
+  dataset.options.missing_companions = {"empty"};
+  CHECK_EQUAL(companions(), "../masks/a/1.png; !; !; !; ");
+  const std::vector<std::string> problems = list_dataset(dataset.options).problems;
+  CHECK_EQUAL(problems.size(), size_t{2});
+  CHECK_EQUAL(problems[0], "1 of 2 samples has no companion ../masks/{dir}/{name}:\n  " +
+                               dataset.path("images/a/2.png") + "\nTheir output is empty");
+  CHECK(contains(problems[1], "2 of 2 samples have no companion ../{dir}/depth.png:"));
+  dataset.options.missing_companions = {"empty", "../none.png"};
+  CHECK_EQUAL(companions(), "../masks/a/1.png; ../none.png; !; ../none.png; ");
+  CHECK(contains(list_dataset(dataset.options).problems[1], "../none.png takes its place"));
+  dataset.options.missing_companions = {"error", "empty"};
+  CHECK(contains(dataset.error(), dataset.path("images/../masks/a/2.png: No such file")));
+  dataset.options.missing_companions = {"../missing.png"};
+  CHECK(contains(dataset.error(), dataset.path("images/../missing.png: No such file")));
+  dataset.options.missing_companions = {"empty", "empty", "empty"};
+  CHECK(contains(dataset.error(), "missing_companions needs one value, or as many as there are companions"));
+  dataset.options.missing_companions = {""};
+  CHECK(contains(dataset.error(), "missing_companions has an empty value"));
+}
+
+TEST(what_there_is_of_a_companion_that_may_be_missing_must_be_good) {
+  Dataset dataset;
+  dataset.write("images/a/1.png").write("masks/a/1.png", "");
+  dataset.options.file_root = dataset.path("images");
+  dataset.options.companions = {"../masks/{dir}/{name}"};
+  dataset.options.missing_companions = {"empty"};
+  CHECK(contains(dataset.error(), dataset.path("images/../masks/a/1.png")));
+}
+
+TEST(where_no_files_are_found_the_error_says_what_there_is) {
+  Dataset dataset;
+  dataset.options.file_root = dataset.path("root");
+  fs::create_directories(dataset.path("root"));
+  CHECK_EQUAL(dataset.error(), "No files found in " + dataset.path("root") + "\n  It is empty");
+  dataset.write("root/1.png").write("root/2.png").write("root/notes.txt");
+  CHECK_EQUAL(dataset.error(), "No files found in " + dataset.path("root") +
+                                   "\n  2 files, such as 1.png, in it would match, but files are looked for in its "
+                                   "folders, one for each class: give its parent as file_root, or the files as files");
+  for (const char *name : {"1.png", "2.png", "notes.txt"}) fs::remove(dataset.path("root/") + name);
+  dataset.write("root/b/1.gif").write("root/a/2.gif").write("root/other/3.png");
+  dataset.options.dir_filters = {"[ab]"};
+  CHECK_EQUAL(dataset.error(), "No files found in " + dataset.path("root") +
+                                   "\n  1 folder, such as other, in it matched no dir_filters"
+                                   "\n  2 files, such as a/2.gif, one level below matched no file_filters");
+  dataset.options.dir_filters = {"*"};
+  dataset.options.file_root = dataset.path("");
+  CHECK(contains(dataset.error(),
+                 "3 folders, such as root/a, are one level below, and folders in class folders are "
+                 "passed over: is file_root one level too high?"));
+}
+
+TEST(labels_can_be_vectors) {
+  Dataset dataset;
+  dataset.write("a/1.png").write("a/b 2.png").write("list.txt", "a/1.png 0.5 -1e3\n\na/b 2.png\t+7 .25 \r\n");
+  dataset.options.file_list = dataset.path("list.txt");
+  dataset.options.label_columns = 2;
+  CHECK_EQUAL(dataset.listed(), "a/1.png 0; a/b 2.png 1; ");
+  CHECK(list_dataset(dataset.options).label_values == (std::vector<float>{0.5f, -1000, 7, 0.25f}));
+  dataset.options.label_columns = 1;
+  CHECK_EQUAL(dataset.listed(), "a/1.png 0.5 0; a/b 2.png\t+7 1; ");
+  dataset.options.label_columns = 3;
+  CHECK(contains(dataset.error(), "has 2 lines that are not a path and 3 numbers:\n  line 1: a/1.png 0.5 -1e3"));
+  dataset.options.file_list.reset();
+  dataset.options.files = {"a/1.png", "a/b 2.png"};
+  CHECK(contains(dataset.error(), "label_columns goes with label_values or file_list"));
+  dataset.options.label_values = {1, 2, 3, 4, 5, 6};
+  CHECK(list_dataset(dataset.options).label_values == *dataset.options.label_values);
+  dataset.options.label_values = {1, 2, 3, 4, 5};
+  CHECK(contains(dataset.error(), "label_values has 5 numbers, but 2 files with 3 numbers each were given"));
+  dataset.options.labels = {1, 2};
+  CHECK(contains(dataset.error(), "labels and label_values exclude each other"));
+}
+
+TEST(numbers_that_are_none_are_refused) {
+  Dataset dataset;
+  dataset.write("a/1.png");
+  dataset.options.file_list = dataset.path("list.txt");
+  for (const int columns : {0, 1}) {
+    dataset.options.label_columns = columns;
+    for (const char *word :
+         {"", "x", "1x", "0x10", "1,5", "++1", "-", "1e", "99999999999999999999999999999999999999999"}) {
+      const testing::Context context("%s, %d columns", word, columns);
+      dataset.write("list.txt", "a/1.png "s + word + "\n");
+      CHECK(contains(dataset.error(), "has 1 line that is not a path and "));
+    }
+  }
+}
+
+TEST(companions_can_be_listed) {
+  Dataset dataset;
+  dataset.write("1.png").write("2.png").write("m.png").write("d.png");
+  dataset.options.files = {"1.png", "2.png"};
+  dataset.options.companion_files = {"m.png", "d.png", "none.png", "m.png"};
+  CHECK_EQUAL(companion_count(dataset.options), size_t{2});
+  CHECK(contains(dataset.error(), "1 of 2 samples has bad files:\n  " + dataset.path("none.png: No such file")));
+  dataset.options.missing_companions = {"empty", "error"};
+  const Catalogue catalogue = list_dataset(dataset.options);
+  CHECK_EQUAL(catalogue.entries[0].companions[1].path, "d.png");
+  CHECK_EQUAL(catalogue.entries[1].companions[0].path, "");
+  CHECK(contains(catalogue.problems.at(0), "1 of 2 samples has no companion 0:"));
+  dataset.options.companions = {"{name}"};
+  CHECK(contains(dataset.error(), "companions and companion_files exclude each other"));
+  dataset.options.companions.clear();
+  dataset.options.companion_files->pop_back();
+  CHECK(contains(dataset.error(), "companion_files has 3 paths, which is no multiple of the 2 files"));
+  dataset.options.files.reset();
+  CHECK(contains(dataset.error(), "companion_files needs the argument files"));
 }
 
 TEST(listing_can_be_cancelled) {

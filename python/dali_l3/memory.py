@@ -21,12 +21,21 @@ def available_memory(proc: str = "/proc", cgroups: str = "/sys/fs/cgroup") -> in
 
     Raises OSError if `proc` is not there.
     """
-    with open(f"{proc}/meminfo") as file:
-        meminfo = dict(line.split(":") for line in file)
-    room = int(meminfo["MemAvailable"].split()[0]) * 1024
+    room = _meminfo(proc, "MemAvailable")
     for version, folder in _memory_groups(proc, cgroups):
         room = min(room, _room(folder, version, room))
     return max(room, 0)
+
+
+def total_memory(proc: str = "/proc", cgroups: str = "/sys/fs/cgroup") -> int:
+    """Bytes of memory that this process could have: the machine's, or what a control group around it allows.
+
+    Arguments and errors as those of `available_memory`.
+    """
+    total = _meminfo(proc, "MemTotal")
+    for version, folder in _memory_groups(proc, cgroups):
+        total = min(total, _limit(folder, version) or total)
+    return total
 
 
 def anonymous_memory(pid: int) -> int:
@@ -37,6 +46,12 @@ def anonymous_memory(pid: int) -> int:
     except (OSError, ValueError):
         return 0
     return (resident - shared) * _PAGE
+
+
+def _meminfo(proc: str, name: str) -> int:
+    with open(f"{proc}/meminfo") as file:
+        meminfo = dict(line.split(":") for line in file)
+    return int(meminfo[name].split()[0]) * 1024
 
 
 def _memory_groups(proc: str, cgroups: str) -> list[tuple[int, str]]:
@@ -64,14 +79,23 @@ def _memory_groups(proc: str, cgroups: str) -> list[tuple[int, str]]:
 
 def _room(folder: str, version: int, unlimited: int) -> int:
     """Bytes that the control group leaves; `unlimited` if it sets no limit."""
-    limit_file, usage_file, reclaimable = _CGROUP_FILES[version]
+    _, usage_file, reclaimable = _CGROUP_FILES[version]
+    limit = _limit(folder, version)
     try:
-        with open(os.path.join(folder, limit_file)) as file:
-            limit = file.read().strip()
         with open(os.path.join(folder, usage_file)) as file:
             usage = int(file.read())
         with open(os.path.join(folder, "memory.stat")) as file:
             statistics = dict(line.split() for line in file)
-        return unlimited if limit == "max" else int(limit) - usage + int(statistics.get(reclaimable, 0))
+        return unlimited if limit is None else limit - usage + int(statistics.get(reclaimable, 0))
     except (OSError, ValueError):
         return unlimited
+
+
+def _limit(folder: str, version: int) -> int | None:
+    """Bytes that the control group allows; None if it sets no limit."""
+    try:
+        with open(os.path.join(folder, _CGROUP_FILES[version][0])) as file:
+            limit = file.read().strip()
+        return None if limit == "max" else int(limit)
+    except (OSError, ValueError):
+        return None
