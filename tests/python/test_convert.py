@@ -432,7 +432,9 @@ def test_a_page_and_an_image_that_would_become_one_file_stop_everything(tmp_path
 
 def test_the_pages_of_a_single_file_need_a_folder(tmp_path):
     source = write_stack(tmp_path / "a.tif", 2)
-    with pytest.raises(PlanError, match=r"b\.l3: not a folder, which the 2 pages of .*a\.tif need as their target"):
+    with pytest.raises(
+        PlanError, match=r"b\.l3 is not a folder: the 2 pages of .*a\.tif need a folder as their target"
+    ):
         split(source, tmp_path / "b.l3")
     assert len(split(source, f"{tmp_path}/new/").tasks) == 2
     assert split(write_stack(tmp_path / "c.tif", 1), tmp_path / "d.L3").tasks[0].target == str(tmp_path / "d.L3")

@@ -106,7 +106,7 @@ def test_another_file_where_the_substitute_must_go_is_left_alone(tmp_path):
     (tmp_path / "a.l3").write_text("something of the user's")
     outcome = convert_file(Task(str(source), str(tmp_path / "a.bmp"), "bmp"))
     assert outcome.status == "failed"
-    assert f"{tmp_path / 'a.l3'} is in the way" in outcome.reason
+    assert f"{tmp_path / 'a.l3'} exists and is not a file of format L3" in outcome.reason
     assert (tmp_path / "a.l3").read_text() == "something of the user's"
 
 

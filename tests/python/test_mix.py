@@ -487,7 +487,7 @@ def test_images_that_differ_in_their_suffixes_alone_stop_everything(run, tree, t
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("src", "dst", "--mix", "jpeg:1"), "jpeg loses detail"),
+        (("src", "dst", "--mix", "jpeg:1"), "jpeg is lossy and needs a quality"),
         (("src", "dst", "--mix", "bmp:1", "--profile", "fast"), "--profile and --mix cannot be combined"),
         (("src", "dst", "--seed", "1"), "--seed needs --mix"),
         (("src/cats/0.png", "dst", "--mix", "bmp:1"), "src/cats/0.png: a mix needs a folder"),
@@ -518,14 +518,14 @@ def test_requests_that_make_no_sense(run, mixed, monkeypatch, arguments, message
         (lambda text: text[: len(text) // 2], "not JSON"),
         (lambda text: "\xff", "not JSON"),
         (lambda text: "[" * 100_000, "not JSON"),
-        (lambda text: "[]", "not the record of a mix"),
-        (lambda text: '{"version": 1}', "not the record of a mix"),
+        (lambda text: "[]", "not a valid record of a mix"),
+        (lambda text: '{"version": 1}', "not a valid record of a mix"),
         (lambda text: text.replace('"version": 1', '"version": 2'), "of version 2"),
-        (lambda text: text.replace('"drawn": "bmp"', '"drawn": "png"'), "not the record of a mix"),
-        (lambda text: text.replace('"drawn": "bmp"', '"drawn": ["bmp"]'), "not the record of a mix"),
-        (lambda text: text.replace('"format": "bmp"', '"format": 5'), "not the record of a mix"),
+        (lambda text: text.replace('"drawn": "bmp"', '"drawn": "png"'), "not a valid record of a mix"),
+        (lambda text: text.replace('"drawn": "bmp"', '"drawn": ["bmp"]'), "not a valid record of a mix"),
+        (lambda text: text.replace('"format": "bmp"', '"format": 5'), "not a valid record of a mix"),
         (lambda text: text.replace('"format": "bmp"', '"format": "gif"'), "unknown format 'gif'"),
-        (lambda text: text.replace('"drawn"', '"painted"'), "not the record of a mix"),
+        (lambda text: text.replace('"drawn"', '"painted"'), "not a valid record of a mix"),
     ],
 )
 def test_a_damaged_record_stops_everything(run, mixed, change, message):

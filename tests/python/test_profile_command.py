@@ -254,7 +254,7 @@ def test_images_that_cannot_be_read_are_named_and_left_out(run, photos, tmp_path
         (["--cache-size", "much"], "--cache-size"),
         (["--step", "nowhere:step"], "nowhere"),
         (["--step", "nowhere"], "module:function"),
-        (["--step", "a:b", "--step-time", "1"], "exclude"),
+        (["--step", "a:b", "--step-time", "1"], "cannot be combined"),
         (["--work", "/nonexistent"], "/nonexistent"),
         (["--json", "/nonexistent/found.json"], "/nonexistent"),
     ],

@@ -152,7 +152,7 @@ def make_npy_files(path):
         (lambda path: None, "no such folder"),
         (lambda path: path.write_text("a file"), "not a folder"),
         (lambda path: path.mkdir(), "no images that can be profiled$"),
-        (make_l3_files, "no images that can be profiled; `dali-l3 export` makes others of its L3 files$"),
+        (make_l3_files, "no images that can be profiled; convert its L3 files with `dali-l3 export` first$"),
         (make_npy_files, "no images that can be profiled; fn.decoders.image does not decode its NPY files$"),
     ],
 )

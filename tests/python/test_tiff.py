@@ -233,12 +233,12 @@ def test_numbers_of_palette_entries_are_kept_when_asked_for(bits):
 
 REFUSED_COLOURS = {
     # Pillow takes gray without the tag for WhiteIsZero, DALI for BlackIsZero; OpenCV refuses it.
-    "no photometric, 1": (GRAY, {"photometric": None}, "without PhotometricInterpretation, a tag that is required"),
-    "no photometric, 3": (THREE, {"photometric": None}, "without PhotometricInterpretation"),
-    "no photometric, 4": (FOUR, {"photometric": None}, "without PhotometricInterpretation"),
+    "no photometric, 1": (GRAY, {"photometric": None}, "without the required tag PhotometricInterpretation"),
+    "no photometric, 3": (THREE, {"photometric": None}, "without the required tag PhotometricInterpretation"),
+    "no photometric, 4": (FOUR, {"photometric": None}, "without the required tag PhotometricInterpretation"),
     # DALI reads three samples and inverts them, OpenCV the first.
     "white is zero, 3": (THREE, {"photometric": WHITE}, "3 samples a pixel with WhiteIsZero, which is only for gray"),
-    "white is zero, extra": (THREE, {"photometric": WHITE, "extra": (0, 0)}, "which is for gray alone"),
+    "white is zero, extra": (THREE, {"photometric": WHITE, "extra": (0, 0)}, "which is only for gray"),
     # DALI reads one and two samples as gray.
     "RGB of 1": (GRAY, {"photometric": RGB}, "RGB colours do not go with 1 as SamplesPerPixel and 0 values"),
     "RGB of 2": (TWO, {"photometric": RGB}, "RGB colours do not go with 2 as SamplesPerPixel"),
@@ -670,7 +670,7 @@ def test_pictures_of_other_kinds_than_the_strip_are_refused(name):
 
 def test_jpeg_xl_of_ten_bits_is_refused_in_a_strip_of_sixteen():
     picture = imagecodecs.jpegxl_encode(noise((16, 16), 10), lossless=True, bitspersample=10)
-    assert "no whole JPEG XL picture of 16 x 16 pixels of 1 x 16 bits" in reason(
+    assert "does not contain a complete JPEG XL picture of 16 x 16 pixels of 1 x 16 bits" in reason(
         in_strip(picture, 16, 16, 1, 16, tiff_files.JPEG_XL)
     )
 
@@ -778,7 +778,7 @@ def test_jpeg_2000_of_very_many_tiles_is_refused():
     """For each of which the decoder takes kilobytes."""
     data = imagecodecs.jpeg2k_encode(noise((64, 64)), codecformat="J2K")
     tiny = data[:24] + struct.pack(">II", 1, 1) + data[32:]
-    assert "no whole JPEG 2000 picture" in reason(in_strip(tiny, 64, 64, 1, 8, tiff_files.JPEG_2000))
+    assert "does not contain a complete JPEG 2000 picture" in reason(in_strip(tiny, 64, 64, 1, 8, tiff_files.JPEG_2000))
 
 
 # ---- JPEG ------------------------------------------------------------------------------------------------------------
@@ -899,9 +899,9 @@ def test_the_size_of_jpeg_data_is_that_of_its_strip():
         if fits:
             assert read_image(file).pixels.shape == (height, width, 3)
         else:
-            assert f"no whole JPEG picture of {width} x {height} pixels" in reason(file)
+            assert f"does not contain a complete JPEG picture of {width} x {height} pixels" in reason(file)
     padded = in_strip(data, 48, 12, tag_278=(LONG, (16,)))
-    assert "no whole JPEG picture of 48 x 12 pixels" in reason(padded), "a strip is not taller than its image"
+    assert "complete JPEG picture of 48 x 12 pixels" in reason(padded), "a strip is not taller than its image"
     two = tiff(
         PHOTO[:24, :48], photometric=YCBCR, rows_per_strip=16, compression=tiff_files.JPEG, encode=lambda _: data
     )

@@ -363,5 +363,5 @@ def test_a_file_that_is_gone_is_not_moved(tmp_path):
 
 
 def test_a_quarantine_of_a_folder_in_it_is_refused(tmp_path):
-    with pytest.raises(PlanError, match="must not hold what is verified"):
+    with pytest.raises(PlanError, match="must not contain what is verified"):
         Quarantine(str(tmp_path), [str(tmp_path / "a.png")])
