@@ -551,6 +551,34 @@ def harmless(compression):
     return 2 if compression == LZW else 0
 
 
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("end", [False, True])
+def test_lzw_of_either_order_of_bits(old, end):
+    samples = noise((60, 100, 1), bits=3)
+    samples[20:30] = 7  # runs, whose codes name the entry that they complete
+    data = tiff(samples, compression=LZW, encode=lambda raw: lzw(raw, end, old))
+    assert_reads_as(data, samples[..., 0])
+
+
+@pytest.mark.parametrize("lowest_first", [False, True])
+@pytest.mark.parametrize(
+    "codes",
+    [[256, 65, 259, 66], [256, 258, 65, 66], [256, 65, 258, 256, 259, 66], [65, 66, 67, 68], [256, 65, 66, 257, 67]],
+    ids=["beyond the table", "no entry yet", "an entry of before", "no clearing", "an early end"],
+)
+def test_lzw_codes_without_a_meaning_are_damage(codes, lowest_first):
+    """The decoder of a library takes some of them for addresses."""
+    data = tiff_files.pack_codes([(code, 9) for code in codes], lowest_first)
+    assert "cannot be decompressed to its size (LZW)" in reason(
+        tiff(np.zeros((1, 4, 1), np.uint8), compression=LZW, encode=lambda raw: data)
+    )
+
+
+def test_lzw_that_only_clears_its_table_is_refused_at_once():
+    data = tiff_files.pack_codes([(256, 9)] * 100_000)
+    assert "(LZW)" in reason(tiff(np.zeros((1, 4, 1), np.uint8), compression=LZW, encode=lambda raw: data))
+
+
 def test_lzw_without_its_end_code_is_read_where_all_codes_are_whole():
     samples = noise((8, 64, 1), 2)
     assert_reads_as(tiff(samples, compression=LZW, encode=lambda raw: lzw(raw, end=False)), samples[..., 0])

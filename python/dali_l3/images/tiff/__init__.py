@@ -2,7 +2,7 @@
 
 - `directories`: which images a file holds, and the values of their tags
 - `layout`: where the strips or tiles of an image are
-- `compression`, `ccitt`: what they hold, and the checks of it
+- `compression`, `ccitt`, `lzw`: what they hold, and the checks of it
 - `samples`: all of them to the samples of an image
 - `colours`: what the samples mean
 - `metadata`: what else is kept
