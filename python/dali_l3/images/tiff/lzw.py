@@ -33,7 +33,7 @@ def decode(data: memoryview, out: np.ndarray) -> None:
 def _code_lengths(early: int) -> tuple[np.ndarray, np.ndarray]:
     """Of the codes after a CLEAR: bits of each, and where each starts."""
     entries = np.arange(257, 257 + _STEADY + _PIECE)
-    widths = 9 + sum((entries >= size - early).astype(np.int64) for size in (512, 1024, 2048))
+    widths = 9 + np.searchsorted(np.array([512, 1024, 2048]) - early, entries, "right")
     return widths, np.concatenate([[0], np.cumsum(widths)])
 
 
