@@ -26,7 +26,7 @@ from dali_l3.images.completeness import is_complete_tiff
 from dali_l3.images.reading import ImageError, ReadOptions, read_image
 from dali_l3.images.stored import PALETTE_DROPPED, PALETTE_EXPANDED
 from dali_l3.images.tiff.compression import REFUSED as REFUSED_COMPRESSIONS
-from image_files import png
+from image_files import png, png_chunk, png_file, png_header
 from tiff_files import (
     ASCII,
     BYTE,
@@ -690,6 +690,29 @@ def test_pictures_of_other_kinds_than_the_strip_are_refused(name):
                 assert f"holds no whole {name} picture" in reason(in_strip(picture, 16, 16, other, bits, code))
             for other in {*depths} - {bits}:
                 assert f"holds no whole {name} picture" in reason(in_strip(picture, 16, 16, samples, other, code))
+
+
+def small_png(*chunks, rows=b"\0\1\2\3" * 2):
+    """A picture of 3 x 2 gray pixels."""
+    return png_file(png_header(3, 2), *chunks, png_chunk(b"IDAT", zlib.compress(rows)))
+
+
+def test_png_in_strips_is_held_to_what_png_files_are(capfd):
+    def strip(picture):
+        return in_strip(picture, 3, 2, 1, compression=tiff_files.PNG)
+
+    assert_reads_as(strip(small_png(png_chunk(b"gAMA", bytes(4)))), np.array([[1, 2, 3]] * 2, np.uint8))
+    refused = {
+        "more data": small_png(rows=b"\0\1\2\3" * 3),
+        "a transparent colour": small_png(png_chunk(b"tRNS", bytes(2))),
+        "an animation": small_png(png_chunk(b"acTL", struct.pack(">II", 2, 0))),
+        "no end": small_png()[:-12],
+        "another start": small_png().replace(b"\x89PNG", b"\x89GNP"),
+        "an unknown filter": small_png(rows=b"\5\1\2\3" * 2),
+    }
+    for picture in refused.values():
+        assert "strip 1 of 1 holds no whole PNG picture of 3 x 2 pixels of 1 x 8 bits" in reason(strip(picture))
+    assert capfd.readouterr().err == "", "libpng complains to standard error"
 
 
 def test_jpeg_xl_of_ten_bits_is_refused_in_a_strip_of_sixteen():

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import imagecodecs
 import numpy as np
 
+from .. import png
 from ..jpeg_stream import ADOBE, APP0, APP14, JFIF, JpegStream
 from ..stored import DamagedImageError, ImageError
 from . import ccitt, lzw
@@ -71,10 +72,11 @@ _PIECE = 1 << 20
 
 
 def _png(data: memoryview, out: np.ndarray) -> None:
-    bits, colours = data[24:26]
-    if bits != 8 * out.itemsize or colours != {1: 0, 2: 4, 3: 2, 4: 6}[_channels(out)]:
-        raise Damaged
-    imagecodecs.png_decode(data, out=out)
+    """By the reader of PNG files, which is stricter than libpng."""
+    try:
+        png.decode_into(data, out)
+    except ImageError as error:
+        raise Damaged from error
 
 
 def _webp(data: memoryview, out: np.ndarray) -> None:
