@@ -5,6 +5,7 @@ Files are made byte by byte (`tiff_files`), and what they are to become is compu
 
 from __future__ import annotations
 
+import contextlib
 import io
 import lzma
 import struct
@@ -23,7 +24,7 @@ from PIL import Image
 import tiff_files
 from dali_l3.images import tiff as reader
 from dali_l3.images.completeness import is_complete_tiff
-from dali_l3.images.reading import ImageError, ReadOptions, read_image
+from dali_l3.images.reading import ImageError, ReadOptions, count_pages, read_image
 from dali_l3.images.stored import PALETTE_DROPPED, PALETTE_EXPANDED
 from dali_l3.images.tiff.compression import REFUSED as REFUSED_COMPRESSIONS
 from image_files import png, png_chunk, png_file, png_header
@@ -428,6 +429,38 @@ OUTSIDE = {
 def test_directories_outside_the_file_are_refused(case):
     data, message = OUTSIDE[case]
     assert reason(data) == message
+
+
+def peak_of_reading(data, read=read_image):
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(ImageError):
+            read(data)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_values_beyond_those_that_are_wanted_are_not_read():
+    many = bytes(4 << 20)
+    assert peak_of_reading(tiff(GRAY, tags={tiff_files.EXTRA_SAMPLES: (tiff_files.SHORT, many)})) < 1 << 20
+    rationals = {532: (RATIONAL, many)}  # ReferenceBlackWhite
+    data = tiff(noise((8, 8, 3)), photometric=YCBCR, compression=tiff_files.JPEG, encode=bytes, tags=rationals)
+    assert peak_of_reading(data) < 1 << 20
+
+
+def test_tags_of_pages_that_are_only_counted_are_not_kept():
+    tags = {tag: (LONG, (tag,)) for tag in range(400, 4400)}
+    few, many = (tiff_file([page(GRAY, tags=tags)] * pages) for pages in (2, 16))
+    assert count_pages(many) == 16
+    assert peak_of_reading(many, count_pages) < 1.5 * peak_of_reading(few, count_pages)
+
+
+def test_ccitt_data_takes_no_memory_beyond_its_size():
+    blank = b"\x80" + bytes(4 << 20)  # a row as the one before it, and padding
+    data = tiff(np.zeros((1, 8, 1), np.uint8), photometric=WHITE, bits=1, compression=4, encode=lambda raw: blank)
+    assert_reads_as(data, np.full((1, 8), 255, np.uint8))
+    assert peak_of_reading(data) < 2 << 20
 
 
 @pytest.mark.parametrize("tag", [254, 256, 258, 259, 262, 266, 273, 277, 278, 279, 284, 317, 320, 330, 338, 339, 347])
