@@ -473,6 +473,7 @@ def test_walk_reports_what_it_passes_over(tmp_path):
     (tmp_path / "a" / "self").symlink_to("self")
     (tmp_path / "a" / "gone.png").symlink_to("nowhere")
     (tmp_path / "linked").symlink_to("b")
+    (tmp_path / "a" / "device.png").symlink_to(os.devnull)
     os.mkfifo(tmp_path / "pipe")
     tree = walking.walk(str(tmp_path))
     assert tree.files == ["a/1.png", "b/10.png", "b/2.png", "linked/10.png", "linked/2.png"]
@@ -484,6 +485,7 @@ def test_walk_reports_what_it_passes_over(tmp_path):
         "a/.DS_Store": ("skipped", "hidden"),
         "a/up": ("skipped", "symbolic link to a folder that contains it"),
         "a/gone.png": ("failed", "dangling symbolic link"),
+        "a/device.png": ("skipped", "not a regular file"),
         "pipe": ("skipped", "not a regular file"),
     }
 

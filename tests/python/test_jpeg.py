@@ -336,6 +336,15 @@ def test_progressive_file_without_its_last_scan_is_read_with_a_note():
     assert_reads_as(data, pillow_pixels(data), UNFINISHED)
 
 
+@pytest.mark.parametrize("scans", [1, 2, 3, 4])
+def test_progressive_file_without_whole_scans_is_damaged(scans):
+    """The first scan has the average of each block alone; decoders show what there is."""
+    data = saved(photograph(), format="JPEG", progressive=True)
+    starts = [match.start() for match in re.finditer(b"\xff\xda", data)]
+    with pytest.raises(ImageError, match="scans are missing, and with them a part of all pixels"):
+        read_image(data[: data.rindex(b"\xff\xc4", 0, starts[scans])] + EOI)
+
+
 # ---- Metadata --------------------------------------------------------------------------------------------------------
 
 XMP = b"http://ns.adobe.com/xap/1.0/\0"

@@ -508,6 +508,13 @@ def test_orientation_in_a_raw_profile_is_applied(name):
     assert image.notes == ("EXIF orientation 6 applied",)
 
 
+def test_raw_profiles_of_space_alone_take_no_time():
+    """What looks for their size must not try each space for the start: a megabyte of them would take hours."""
+    for text in (b" " * (1 << 20), b"exif" + b"\n" * (1 << 20), b"x" * (1 << 20)):
+        image = read_image(gray(png_chunk(b"tEXt", b"Raw profile type exif\0" + text), PIXELS))
+        assert image.notes == ("damaged EXIF data left out",)
+
+
 BOMB = zlib.compress(bytes(1 << 26), 9)
 TOO_LARGE = {
     "ICC profile": png_chunk(b"iCCP", b"a name\0\0" + BOMB),

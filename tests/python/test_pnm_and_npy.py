@@ -112,6 +112,8 @@ def test_pnm_text_is_cut_in_the_right_places(monkeypatch, block):
         (b"P3 1 1 255 1 2 3 4", "PNM file with several images, or with data after its image"),
         (b"P4 1 1\n\x80\x80", "PNM file with several images, or with data after its image"),
         (b"P5 1 1 255\n\x01P5 1 1 255\n\x02", "PNM file with several images, or with data after its image"),
+        (b"P5 2 1 255\r\n\1 ", "damaged PNM file: its header ends in two bytes (CR LF), where one must be"),
+        (b"P4 9 1\r\n\x80\x0a", "damaged PNM file: its header ends in two bytes (CR LF), where one must be"),
         (b"P6 1 1 255\n\1\2\3\4", "PNM file with several images, or with data after its image"),
         (b"P7\nWIDTH 1\nHEIGHT 1\n", "PAM files are not supported: convert to PNG or TIFF first"),
     ],
@@ -149,6 +151,10 @@ def npy(header, body=b"", version=(1, 0)):
 
 def header(dtype="|u1", shape="(2, 3)", fortran=False):
     return f"{{'descr': '{dtype}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n"
+
+
+def test_npy_whose_shape_has_other_integers():
+    assert_reads_as(npy(header(shape="(True, 3)"), b"\1\2\3"), np.array([[1, 2, 3]], np.uint8))
 
 
 @pytest.mark.parametrize("shape", [(5, 6), (5, 6, 1), (5, 6, 2), (5, 6, 3), (5, 6, 4)])

@@ -5,6 +5,7 @@ Files are made byte by byte (`tiff_files`), and what they are to become is compu
 
 from __future__ import annotations
 
+import contextlib
 import io
 import lzma
 import struct
@@ -23,10 +24,10 @@ from PIL import Image
 import tiff_files
 from dali_l3.images import tiff as reader
 from dali_l3.images.completeness import is_complete_tiff
-from dali_l3.images.reading import ImageError, ReadOptions, read_image
+from dali_l3.images.reading import ImageError, ReadOptions, count_pages, read_image
 from dali_l3.images.stored import PALETTE_DROPPED, PALETTE_EXPANDED
 from dali_l3.images.tiff.compression import REFUSED as REFUSED_COMPRESSIONS
-from image_files import png
+from image_files import png, png_chunk, png_file, png_header
 from tiff_files import (
     ASCII,
     BYTE,
@@ -430,6 +431,38 @@ def test_directories_outside_the_file_are_refused(case):
     assert reason(data) == message
 
 
+def peak_of_reading(data, read=read_image):
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(ImageError):
+            read(data)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_values_beyond_those_that_are_wanted_are_not_read():
+    many = bytes(4 << 20)
+    assert peak_of_reading(tiff(GRAY, tags={tiff_files.EXTRA_SAMPLES: (tiff_files.SHORT, many)})) < 1 << 20
+    rationals = {532: (RATIONAL, many)}  # ReferenceBlackWhite
+    data = tiff(noise((8, 8, 3)), photometric=YCBCR, compression=tiff_files.JPEG, encode=bytes, tags=rationals)
+    assert peak_of_reading(data) < 1 << 20
+
+
+def test_tags_of_pages_that_are_only_counted_are_not_kept():
+    tags = {tag: (LONG, (tag,)) for tag in range(400, 4400)}
+    few, many = (tiff_file([page(GRAY, tags=tags)] * pages) for pages in (2, 16))
+    assert count_pages(many) == 16
+    assert peak_of_reading(many, count_pages) < 1.5 * peak_of_reading(few, count_pages)
+
+
+def test_ccitt_data_takes_no_memory_beyond_its_size():
+    blank = b"\x80" + bytes(4 << 20)  # a row as the one before it, and padding
+    data = tiff(np.zeros((1, 8, 1), np.uint8), photometric=WHITE, bits=1, compression=4, encode=lambda raw: blank)
+    assert_reads_as(data, np.full((1, 8), 255, np.uint8))
+    assert peak_of_reading(data) < 2 << 20
+
+
 @pytest.mark.parametrize("tag", [254, 256, 258, 259, 262, 266, 273, 277, 278, 279, 284, 317, 320, 330, 338, 339, 347])
 def test_tags_that_claim_gigabytes_take_no_memory(tag):
     photometric = PALETTE if tag == 320 else BLACK
@@ -551,6 +584,34 @@ def harmless(compression):
     return 2 if compression == LZW else 0
 
 
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("end", [False, True])
+def test_lzw_of_either_order_of_bits(old, end):
+    samples = noise((60, 100, 1), bits=3)
+    samples[20:30] = 7  # runs, whose codes name the entry that they complete
+    data = tiff(samples, compression=LZW, encode=lambda raw: lzw(raw, end, old))
+    assert_reads_as(data, samples[..., 0])
+
+
+@pytest.mark.parametrize("lowest_first", [False, True])
+@pytest.mark.parametrize(
+    "codes",
+    [[256, 65, 259, 66], [256, 258, 65, 66], [256, 65, 258, 256, 259, 66], [65, 66, 67, 68], [256, 65, 66, 257, 67]],
+    ids=["beyond the table", "no entry yet", "an entry of before", "no clearing", "an early end"],
+)
+def test_lzw_codes_without_a_meaning_are_damage(codes, lowest_first):
+    """The decoder of a library takes some of them for addresses."""
+    data = tiff_files.pack_codes([(code, 9) for code in codes], lowest_first)
+    assert "cannot be decompressed to its size (LZW)" in reason(
+        tiff(np.zeros((1, 4, 1), np.uint8), compression=LZW, encode=lambda raw: data)
+    )
+
+
+def test_lzw_that_only_clears_its_table_is_refused_at_once():
+    data = tiff_files.pack_codes([(256, 9)] * 100_000)
+    assert "(LZW)" in reason(tiff(np.zeros((1, 4, 1), np.uint8), compression=LZW, encode=lambda raw: data))
+
+
 def test_lzw_without_its_end_code_is_read_where_all_codes_are_whole():
     samples = noise((8, 64, 1), 2)
     assert_reads_as(tiff(samples, compression=LZW, encode=lambda raw: lzw(raw, end=False)), samples[..., 0])
@@ -666,6 +727,29 @@ def test_pictures_of_other_kinds_than_the_strip_are_refused(name):
                 assert f"does not contain a complete {name} picture" in reason(
                     in_strip(picture, 16, 16, samples, other, code)
                 )
+
+
+def small_png(*chunks, rows=b"\0\1\2\3" * 2):
+    """A picture of 3 x 2 gray pixels."""
+    return png_file(png_header(3, 2), *chunks, png_chunk(b"IDAT", zlib.compress(rows)))
+
+
+def test_png_in_strips_is_held_to_what_png_files_are(capfd):
+    def strip(picture):
+        return in_strip(picture, 3, 2, 1, compression=tiff_files.PNG)
+
+    assert_reads_as(strip(small_png(png_chunk(b"gAMA", bytes(4)))), np.array([[1, 2, 3]] * 2, np.uint8))
+    refused = {
+        "more data": small_png(rows=b"\0\1\2\3" * 3),
+        "a transparent colour": small_png(png_chunk(b"tRNS", bytes(2))),
+        "an animation": small_png(png_chunk(b"acTL", struct.pack(">II", 2, 0))),
+        "no end": small_png()[:-12],
+        "another start": small_png().replace(b"\x89PNG", b"\x89GNP"),
+        "an unknown filter": small_png(rows=b"\5\1\2\3" * 2),
+    }
+    for picture in refused.values():
+        assert "strip 1 of 1 holds no whole PNG picture of 3 x 2 pixels of 1 x 8 bits" in reason(strip(picture))
+    assert capfd.readouterr().err == "", "libpng complains to standard error"
 
 
 def test_jpeg_xl_of_ten_bits_is_refused_in_a_strip_of_sixteen():

@@ -122,9 +122,7 @@ def _rows(samples: np.ndarray, bits: int, order: str, predictor: int) -> bytes:
 
 def pack(values: Sequence[int], bits: int) -> bytes:
     """Numbers of so many bits, the first in the highest, padded with zeros to bytes."""
-    text = "".join(f"{value:0{bits}b}" for value in values)
-    text += "0" * (-len(text) % 8)
-    return int("1" + text, 2).to_bytes(len(text) // 8 + 1, "big")[1:]
+    return pack_codes([(value, bits) for value in values])
 
 
 def reverse_bits(data: bytes) -> bytes:
@@ -153,40 +151,43 @@ def packbits(data: bytes) -> bytes:
     return encoded
 
 
-def lzw(data: bytes, end: bool = True) -> bytes:
-    """LZW as TIFF has it: codes of 9 to 12 bits, of which the width grows one code early. end: with the code for it."""
-    bits, table, width, prefix = [], {}, 9, b""
+def lzw(data: bytes, end: bool = True, old: bool = False) -> bytes:
+    """LZW as TIFF has it: codes of 9 to 12 bits, of which the width grows one code early.
 
-    def emit(code):
-        bits.append(f"{code:0{width}b}")
-
-    emit(256)
-    table = {bytes([i]): i for i in range(256)}
-    following = 258
+    end: with the code for it. old: as writers before TIFF 6.0 had it: the width grows one code later, and the lowest
+        bits come first
+    """
+    codes, width, prefix = [(256, 9)], 9, b""
+    table, following = {bytes([i]): i for i in range(256)}, 258
     for byte in data:
         longer = prefix + bytes([byte])
         if longer in table:
             prefix = longer
             continue
-        emit(table[prefix])
+        codes.append((table[prefix], width))
         table[longer] = following
         following += 1
         if following == 4095:
-            emit(256)
+            codes.append((256, width))
             table, following, width = {bytes([i]): i for i in range(256)}, 258, 9
-        elif following == 1 << width:
+        elif following == (1 << width) + old:
             width += 1
         prefix = bytes([byte])
     if prefix:
-        emit(table[prefix])
+        codes.append((table[prefix], width))
         following += 1
-        if following == 1 << width:
-            width += 1
-    if end:
-        emit(257)
-    text = "".join(bits)
-    text += "0" * (-len(text) % 8)
-    return int("1" + text, 2).to_bytes(len(text) // 8 + 1, "big")[1:]
+        width += following == (1 << width) + old
+    return pack_codes([*codes, *[(257, width)] * end], old)
+
+
+def pack_codes(codes: Sequence[tuple[int, int]], lowest_first: bool = False) -> bytes:
+    """Codes, each with its number of bits, padded with zeros to bytes."""
+    if not lowest_first:
+        text = "".join(f"{code:0{width}b}" for code, width in codes)
+        text += "0" * (-len(text) % 8)
+        return int("1" + text, 2).to_bytes(len(text) // 8 + 1, "big")[1:]
+    text = "".join(f"{code:0{width}b}" for code, width in reversed(codes))
+    return int(text, 2).to_bytes(-(-len(text) // 8), "little")
 
 
 NONE, CCITT_RLE, CCITT_3, CCITT_4, LZW, OLD_JPEG, JPEG, DEFLATE = range(1, 9)

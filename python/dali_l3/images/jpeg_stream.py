@@ -75,6 +75,8 @@ class JpegStream:
             raise damaged("it holds no image")
         if any(bits[0] == _ALL_BITS for bits in self._lacking_bits.values()):
             raise damaged("a colour component is missing")
+        if any(_ALL_BITS in bits for bits in self._lacking_bits.values()):
+            raise damaged("scans are missing, and with them a part of all pixels")
 
     @property
     def bytes_per_pixel(self) -> int:

@@ -48,4 +48,5 @@ def _read_header(head: bytes) -> tuple[tuple[int, ...], bool, np.dtype, int]:
         raise
     except Exception as error:  # numpy evaluates it as a Python literal, which fails in many ways
         raise DamagedImageError("damaged NPY file: no valid header") from error
-    return *header, file.tell()
+    shape, is_fortran, dtype = header
+    return tuple(map(int, shape)), is_fortran, dtype, file.tell()

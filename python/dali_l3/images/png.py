@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from .png_chunks import is_critical, is_sound, walk
+from .png_chunks import SIGNATURE, is_critical, is_sound, walk
 from .png_metadata import EXIF, ICC, KNOWN_KINDS, XMP, Metadata
 from .png_pixels import GRAY, PALETTE, RGB, Header, decode
 from .stored import PALETTE_DROPPED, PALETTE_EXPANDED, DamagedImageError, ImageError, ReadOptions, StoredImage, admit
@@ -47,6 +47,22 @@ def read(data: bytes, options: ReadOptions) -> StoredImage:
         metadata.get(XMP, b""),
         notes=notes,
     )
+
+
+def decode_into(data: memoryview, out: np.ndarray) -> None:
+    """Decodes a PNG in another file into `out`, (H, W) or (H, W, C), uint8 or uint16, which must be what it holds.
+
+    Raises ImageError if it holds something else, a palette or a transparent colour, say, or is damaged.
+    """
+    if data[: len(SIGNATURE)] != SIGNATURE:
+        raise DamagedImageError("damaged PNG file: it does not start as one")
+    chunks, _, _ = _survey(data)
+    header = Header.parse(bytes(chunks[b"IHDR"]))
+    pixels = out.reshape(*out.shape[:2], -1)
+    stored = (header.height, header.width, header.channels), header.depth
+    if header.colour == PALETTE or b"tRNS" in chunks or stored != (pixels.shape, 8 * out.itemsize):
+        raise ImageError("PNG of another kind than the file that holds it")
+    decode(header, _image_data(data), lambda samples: samples, pixels)
 
 
 def _survey(view: memoryview) -> tuple[Chunks, dict[str, bytes], list[str]]:

@@ -13,7 +13,7 @@ ICC, EXIF, XMP = "ICC profile", "EXIF data", "XMP data"
 
 _CHUNKS = {b"iCCP": ICC, b"eXIf": EXIF}
 _RAW = b"Raw profile type "  # ImageMagick's: a name, a size, and two hexadecimal digits for each byte
-_RAW_PROFILE = re.compile(rb"\s*[!-~]*\s+(\d{1,9})\s")
+_RAW_PROFILE = re.compile(rb"(?:[!-~]+\s+)?(\d{1,9})\s")
 _TEXTS = {
     b"XML:com.adobe.xmp": XMP,
     _RAW + b"icc": ICC,
@@ -157,6 +157,7 @@ def _split(data: bytes) -> tuple[bytes, bytes]:
 
 def _raw_profile(text: bytes) -> bytes:
     """The bytes that ImageMagick wrote as digits. Raises ValueError if they are damaged."""
+    text = text.lstrip()
     header = _RAW_PROFILE.match(text)
     profile = bytes.fromhex(text[header.end() :].decode("ascii")) if header else b""
     if not header or len(profile) != int(header[1]):

@@ -78,6 +78,8 @@ def _binary(data: bytes, header: _Header) -> np.ndarray:
     end = header.end + row_size * header.height
     if end > len(data):
         raise DamagedImageError("truncated PNM file")
+    if data[header.end - 1 : header.end + 1] == b"\r\n" and len(data) == end + 1:
+        raise DamagedImageError("damaged PNM file: its header ends in two bytes (CR LF), where one must be")
     if not _REST.match(data, end):
         raise _surplus()
     stored = np.frombuffer(data, np.uint8, row_size * header.height, header.end)

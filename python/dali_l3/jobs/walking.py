@@ -89,7 +89,7 @@ def _kind(entry: os.DirEntry[str]) -> str | tuple[Status, str]:
             return "folder"
         if entry.is_file():
             return "file"
-        if entry.is_symlink():
+        if entry.is_symlink() and not os.path.exists(entry.path):
             return "failed", "dangling symbolic link"
     except OSError as error:  # a link to itself, say
         return "failed", error.strerror or str(error)

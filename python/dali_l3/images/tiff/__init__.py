@@ -2,7 +2,7 @@
 
 - `directories`: which images a file holds, and the values of their tags
 - `layout`: where the strips or tiles of an image are
-- `compression`, `ccitt`: what they hold, and the checks of it
+- `compression`, `ccitt`, `lzw`: what they hold, and the checks of it
 - `samples`: all of them to the samples of an image
 - `colours`: what the samples mean
 - `metadata`: what else is kept
@@ -65,8 +65,10 @@ def has_palette(path: str, page: int = 0) -> bool:
     """Whether an image of the TIFF file at `path`, from 0, has a palette; no if it is damaged. Raises OSError."""
     with open_regular(path) as file:
         try:
-            pages = _full_pages(read_directories(file))
-            return page < len(pages) and pages[page].integer(PHOTOMETRIC) == PALETTE
+            directories = read_directories(file)
+            if page >= len(_full_pages(directories)):
+                return False
+            return directories.full_page(page).integer(PHOTOMETRIC) == PALETTE
         except ImageError:
             return False
 
@@ -79,11 +81,10 @@ def is_complete(file: BinaryIO) -> bool:
         return False
 
 
-def _full_pages(directories: Directories) -> list[Directory]:
-    pages = directories.full_pages
-    if not pages or pages[0] is not directories.pages[0]:
+def _full_pages(directories: Directories) -> list[int]:
+    if not directories.starts_full:
         raise ImageError("TIFF whose first page is a reduced copy or a mask (a camera's raw file?)")
-    return pages
+    return directories.full_pages
 
 
 def _choose_page(directories: Directories, wanted: int | Literal["first"] | None) -> Directory:
@@ -93,7 +94,7 @@ def _choose_page(directories: Directories, wanted: int | Literal["first"] | None
     number = wanted if isinstance(wanted, int) else 0
     if number >= len(pages):
         raise ImageError(f"there is no page {number + 1} in a TIFF file of {len(pages)}")
-    page = pages[number]
+    page = directories.full_page(number)
     stack = _hidden_planes(page)
     if stack > len(pages):
         raise ImageError(f"stack of {stack} planes in one page: save each as a page, or a file, of its own")
@@ -109,7 +110,7 @@ def _hidden_planes(page: Directory) -> int:
 
 def _notes_about_pages(directories: Directories, wanted: int | Literal["first"] | None) -> list[str]:
     full = len(directories.full_pages)
-    others = len(directories.pages) - full + directories.below
+    others = directories.others
     notes = []
     if wanted == "first" and full > 1:
         notes.append(f"the first of {full} pages was taken")

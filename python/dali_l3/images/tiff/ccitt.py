@@ -53,6 +53,7 @@ _LONG = """
 _PASS, _HORIZONTAL = 8, 9  # modes; the others are the distance from b1 to a1, plus 3
 _MODES = {"1": 3, "011": 4, "000011": 5, "0000011": 6, "010": 2, "000010": 1, "0000010": 0, "0001": 8, "001": 9}
 _RUN_BITS, _MODE_BITS = 13, 7  # of the longest codes
+_PART = 1 << 16  # bytes of codes that are prepared together
 
 
 def _table(codes: dict[str, int], bits: int) -> list[tuple[int, int] | None]:
@@ -113,9 +114,9 @@ class _Codes:
     """The codes of a strip. A row is a list of the places where its colour changes, from white at first."""
 
     def __init__(self, data: bytes | memoryview, width: int):
-        padded = np.frombuffer(bytes(data) + bytes(4), np.uint8).astype(np.uint32)
-        windows = padded[:-3] << 16 | padded[1:-2] << 8 | padded[2:-1]
-        self._windows: Sequence[int] = memoryview(windows.data)  # the 24 bits from each byte on
+        self._data = data
+        self._windows: Sequence[int] = ()  # the 24 bits from each byte on, of a part of the data
+        self._start = 0  # of that part
         self._width = width
         self.position = 0
         self.end = 8 * len(data)
@@ -124,7 +125,18 @@ class _Codes:
         """The next bits as a number; zeros follow the end."""
         if self.position > self.end:
             raise DamagedCodes
-        return self._windows[self.position >> 3] >> (24 - bits - (self.position & 7)) & ((1 << bits) - 1)
+        place = (self.position >> 3) - self._start
+        if place >= len(self._windows):
+            self._move(self.position >> 3)
+            place = 0
+        return self._windows[place] >> (24 - bits - (self.position & 7)) & ((1 << bits) - 1)
+
+    def _move(self, start: int) -> None:
+        """On to the part of the data from a byte on. All of it at once would take many times its size."""
+        part = bytes(self._data[start : start + _PART + 2]).ljust(_PART + 2, b"\0")
+        padded = np.frombuffer(part, np.uint8).astype(np.uint32)
+        self._windows = memoryview((padded[:-2] << 16 | padded[1:-1] << 8 | padded[2:]).data)
+        self._start = start
 
     def bit(self) -> int:
         value = self._peek(1)

@@ -89,12 +89,13 @@ def _check_samples(directory: Directory, layout: Layout, photometric: int) -> li
     """Makes sure that the number of samples suits the colours. Returns notes about extra samples."""
     colours = 3 if photometric in (_RGB, _YCBCR) else 1
     extra = layout.samples - colours
-    kinds = directory.integers(_EXTRA_SAMPLES).tolist()
+    values = directory.entries[_EXTRA_SAMPLES].count if _EXTRA_SAMPLES in directory else 0
+    kinds = directory.integers(_EXTRA_SAMPLES, max(0, extra)).tolist()
     name = _NAMES[photometric]
-    if extra < 0 or (kinds and len(kinds) != extra):
+    if extra < 0 or values not in (0, extra):
         raise DamagedImageError(
             f"damaged TIFF file: {name} colours do not go with {layout.samples} as SamplesPerPixel "
-            f"and {len(kinds)} values of ExtraSamples"
+            f"and {values} values of ExtraSamples"
         )
     if photometric == _WHITE_IS_ZERO and extra > 1:
         raise ImageError(f"TIFF of {layout.samples} samples a pixel with WhiteIsZero, which is only for gray")
@@ -131,10 +132,10 @@ def _check_ycbcr(directory: Directory, layout: Layout, notes: list[str]) -> None
         raise ImageError("YCbCr colours without JPEG compression: convert to RGB first")
     if layout.separate:
         raise ImageError("YCbCr colours in separate planes: convert to RGB first")
-    coefficients = directory.rationals(_YCBCR_COEFFICIENTS)
+    coefficients = directory.rationals(_YCBCR_COEFFICIENTS, 3)
     if coefficients and not np.allclose(coefficients, _JPEG_COEFFICIENTS, atol=1e-3):
         raise ImageError("YCbCr colours with other coefficients than those of JPEG: convert to RGB first")
-    levels = directory.rationals(_REFERENCE_BLACK_WHITE)
+    levels = directory.rationals(_REFERENCE_BLACK_WHITE, 6)
     if levels and levels != [0, 255, 128, 255, 128, 255]:
         notes.append("ReferenceBlackWhite ignored, as JPEG decoders do")
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 import imagecodecs
 import numpy as np
 
+from .. import png
 from ..jpeg_stream import ADOBE, APP0, APP14, JFIF, JpegStream
 from ..stored import DamagedImageError, ImageError
-from . import ccitt
+from . import ccitt, lzw
 from .directories import Directory
 from .layout import Layout
 
@@ -49,23 +50,6 @@ def _filled(decode: Callable[..., bytes]) -> Callable[[memoryview, np.ndarray], 
     return fill
 
 
-def _lzw(data: memoryview, out: np.ndarray) -> None:
-    """The decoder cuts off what does not fit, and makes up the bits that a last code lacks: both are noticed here."""
-    decoded = imagecodecs.lzw_decode(data, out=len(out) + 1)
-    if len(decoded) != len(out):
-        raise Damaged
-    out[:] = np.frombuffer(decoded, np.uint8)
-    last = int.from_bytes(data[-8:], "big")
-    if last and (last // (last & -last)) & 511 == _LZW_END:
-        return
-    # Without the code that ends it, the last code may be a part of one: other bits must not make a difference.
-    if imagecodecs.lzw_decode(bytes(data) + b"\xff\xff", out=len(out)) != decoded:
-        raise Damaged
-
-
-_LZW_END = 257
-
-
 def _lzma(data: memoryview, out: np.ndarray) -> None:
     """Through Python's own module, which unlike imagecodecs tells whether the stream is whole."""
     decompressor = lzma.LZMADecompressor(memlimit=_LZMA_MEMORY)
@@ -88,10 +72,11 @@ _PIECE = 1 << 20
 
 
 def _png(data: memoryview, out: np.ndarray) -> None:
-    bits, colours = data[24:26]
-    if bits != 8 * out.itemsize or colours != {1: 0, 2: 4, 3: 2, 4: 6}[_channels(out)]:
-        raise Damaged
-    imagecodecs.png_decode(data, out=out)
+    """By the reader of PNG files, which is stricter than libpng."""
+    try:
+        png.decode_into(data, out)
+    except ImageError as error:
+        raise Damaged from error
 
 
 def _webp(data: memoryview, out: np.ndarray) -> None:
@@ -201,7 +186,7 @@ class _Jpeg:
 _DEFLATE = ("Deflate", _filled(imagecodecs.deflate_decode))
 _BYTE_STREAMS = {
     1: ("uncompressed", _uncompressed),
-    5: ("LZW", _lzw),
+    5: ("LZW", lzw.decode),
     8: _DEFLATE,
     32773: ("PackBits", _filled(imagecodecs.packbits_decode)),
     32946: _DEFLATE,

@@ -108,24 +108,31 @@ class Directory:
         values = self.integers(tag, 1)
         return int(values[0]) if values.size else default
 
-    def rationals(self, tag: int) -> list[float]:
-        """The values of a tag, fractions; none where they are no fractions."""
+    def rationals(self, tag: int, count: int) -> list[float]:
+        """The first `count` values of a tag, fractions; none where they are no fractions."""
         if tag not in self or self.entries[tag].type != _RATIONAL:
             return []
-        pairs = np.frombuffer(self.raw(tag), self.source.order + "u4").reshape(-1, 2).tolist()
+        pairs = np.frombuffer(self.raw(tag, count), self.source.order + "u4").reshape(-1, 2).tolist()
         return [top / bottom if bottom else 0.0 for top, bottom in pairs]
 
 
 @dataclass(frozen=True)
 class Directories:
-    """The directories of the pages, in their order, and how many there are below each."""
+    """Where the directories of the pages are. Their tags are not kept, since there can be very many of them.
 
-    pages: list[Directory]
-    below: int
+    full_pages: offsets of those that are images by themselves, in their order
+    others: how many are copies or masks, among the pages and below them
+    starts_full: whether the first page is an image by itself
+    """
 
-    @property
-    def full_pages(self) -> list[Directory]:
-        return [page for page in self.pages if page.is_full]
+    source: Source
+    full_pages: list[int]
+    others: int
+    starts_full: bool
+
+    def full_page(self, number: int) -> Directory:
+        """The directory of one of the full pages, from 0. Raises ImageError."""
+        return read_directory(self.source, self.full_pages[number])
 
 
 def read_directories(file: BinaryIO) -> Directories:
@@ -135,20 +142,12 @@ def read_directories(file: BinaryIO) -> Directories:
     """
     source = Source(file)
     walk = _Walk(source)
-    pages = list(walk.chain(source.first))
+    pages = [(offset, directory.is_full) for offset, directory in walk.chain(source.first)]
     if not pages:
         raise ImageError("TIFF file without an image")
-    waiting, below, links = list(pages), 0, 0
-    while waiting:
-        offsets = waiting.pop().integers(SUB_DIRECTORIES, MAX_DIRECTORIES + 1)
-        links += len(offsets)
-        if links > MAX_DIRECTORIES:
-            raise _too_many()
-        for offset in offsets.tolist():
-            found = list(walk.chain(offset))
-            below += len(found)
-            waiting += found
-    return Directories(pages, below)
+    below = sum(1 for _ in walk.below())
+    full = [offset for offset, is_full in pages if is_full]
+    return Directories(source, full, len(pages) - len(full) + below, pages[0][1])
 
 
 def read_first_directory(file: BinaryIO) -> Directory:
@@ -192,10 +191,12 @@ class _Walk:
     def __init__(self, source: Source):
         self._source = source
         self._visited: set[int] = set()
+        self._waiting: list[int] = []  # places of directories below those that were visited
+        self._links = 0  # to such ones
         self._bytes = 0
 
-    def chain(self, offset: int) -> Iterator[Directory]:
-        """The directory at `offset` and those that follow it."""
+    def chain(self, offset: int) -> Iterator[tuple[int, Directory]]:
+        """The directory at `offset` and those that follow it, each with its place."""
         while offset:
             if offset in self._visited:
                 raise DamagedImageError("damaged TIFF file: its pages form a loop")
@@ -206,5 +207,16 @@ class _Walk:
             self._bytes += size
             if self._bytes > self._source.size:
                 raise DamagedImageError("damaged TIFF file: its pages overlap")
-            yield Directory(self._source, entries)
+            directory = Directory(self._source, entries)
+            links = directory.integers(SUB_DIRECTORIES, MAX_DIRECTORIES + 1)
+            self._links += len(links)
+            if self._links > MAX_DIRECTORIES:
+                raise _too_many()
+            self._waiting += links.tolist()
+            yield offset, directory
             offset = following
+
+    def below(self) -> Iterator[tuple[int, Directory]]:
+        """The directories below all that were visited, and those below them."""
+        while self._waiting:
+            yield from self.chain(self._waiting.pop())
