@@ -2,6 +2,8 @@
 
 >>> data = dali_l3.encode(array)        # (H, W) or (H, W, C), uint8 or uint16
 >>> array = dali_l3.decode(data)
+>>> dali_l3.imwrite("image.l3", array)
+>>> window = dali_l3.imread("image.l3", roi=(0, 0, 256, 256))  # top, left, height, width
 
 Where DALI is installed, importing this package adds ``fn.decoders.l3``, ``fn.readers.multi_format`` and
 ``fn.readers.liquid`` to it, and L3 to the formats that ``fn.decoders.image`` and nvImageCodec handle. DALI itself is
@@ -9,8 +11,10 @@ not imported.
 """
 
 from . import _plugin, fn
+from .batches import decode_batch
 from .codec import ImageInfo, backend, decode, encode, peek, read_metadata
 from .errors import L3Error
+from .image_files import imread, imshape, imwrite
 from .statistics import reader_stats
 from .version import __version__
 
@@ -20,8 +24,12 @@ __all__ = [
     "__version__",
     "backend",
     "decode",
+    "decode_batch",
     "encode",
     "fn",
+    "imread",
+    "imshape",
+    "imwrite",
     "peek",
     "read_metadata",
     "reader_stats",
