@@ -6,11 +6,11 @@
 >>> window = dali_l3.imread("image.l3", roi=(0, 0, 256, 256))  # top, left, height, width
 
 Where DALI is installed, importing this package adds ``fn.decoders.l3``, ``fn.readers.multi_format`` and
-``fn.readers.liquid`` to it, and L3 to the formats that ``fn.decoders.image`` and nvImageCodec handle. DALI itself is
-not imported.
+``fn.readers.liquid`` to it, and L3 to the formats that ``fn.decoders.image`` and nvImageCodec handle. Pillow and
+imageio read and write ``.l3`` files then, too. None of them is imported.
 """
 
-from . import _plugin, fn
+from . import _integrations, _plugin, fn
 from .batches import decode_batch
 from .codec import ImageInfo, backend, decode, encode, peek, read_metadata
 from .errors import L3Error
@@ -36,3 +36,4 @@ __all__ = [
 ]
 
 _plugin.install()
+_integrations.install()

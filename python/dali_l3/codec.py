@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Buffer
 
-    from ._outputs import Output
+    from ._outputs import HasArrayInterface, Output
 
     Out = TypeVar("Out", bound=Output)
 
@@ -68,7 +68,7 @@ class ImageInfo:
 
 
 def encode(
-    array: ArrayLike,
+    array: ArrayLike | HasArrayInterface,
     profile: Profile = "fast",
     effort: int = 2,
     metadata: Mapping[str, Buffer] | None = None,

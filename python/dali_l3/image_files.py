@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from ._arguments import Roi
-    from ._outputs import Output
+    from ._outputs import HasArrayInterface, Output
 
     Out = TypeVar("Out", bound=Output)
 
@@ -53,7 +53,7 @@ def imread(path: StrPath, out: Any = None, roi: Roi | None = None, verify: bool 
 
 def imwrite(
     path: StrPath,
-    array: ArrayLike,
+    array: ArrayLike | HasArrayInterface,
     profile: Profile = "fast",
     effort: int = 2,
     metadata: Mapping[str, Buffer] | None = None,
