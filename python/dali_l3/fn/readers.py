@@ -2,11 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
 from .. import _plugin
 from ..sizes import parse_size
+from ._given import given
+
+if TYPE_CHECKING:
+    from nvidia.dali.data_node import DataNode
 
 
-def multi_format(**arguments):
+def multi_format(
+    *,
+    mix: Literal["dataset"] | None = None,
+    companions: Sequence[str] | str | None = None,
+    on_error: Literal["raise", "skip", "substitute"] | None = None,
+    substitute: str | None = None,
+    check: Literal["none", "headers", "content"] | None = None,
+    strict: bool | None = None,
+    use_o_direct: bool | None = None,
+    read_threads: int | None = None,
+    file_root: str | None = None,
+    file_filters: Sequence[str] | str | None = None,
+    dir_filters: Sequence[str] | str | None = None,
+    case_sensitive_filter: bool | None = None,
+    file_list: str | None = None,
+    files: Sequence[str] | str | None = None,
+    labels: Sequence[int] | int | None = None,
+    random_shuffle: bool | None = None,
+    initial_fill: int | None = None,
+    seed: int | None = None,
+    shuffle_after_epoch: bool | None = None,
+    shuffle_after_epoch_seed: int | None = None,
+    shard_id: int | None = None,
+    num_shards: int | None = None,
+    stick_to_shard: bool | None = None,
+    pad_last_batch: bool | None = None,
+    prefetch_queue_depth: int | None = None,
+    lazy_init: bool | None = None,
+    dont_use_mmap: bool | None = None,
+    read_ahead: bool | None = None,
+    skip_cached_images: bool | None = None,
+    tensor_init_bytes: int | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = None,
+    device: Literal["cpu"] | None = None,
+    name: str | None = None,
+) -> list[DataNode]:
     """Reads files and their labels, like `nvidia.dali.fn.readers.file`, from a dataset of several image formats.
 
     Takes the arguments of `fn.readers.file` and, without `mix`, delivers the same samples in the same order.
@@ -28,7 +71,8 @@ def multi_format(**arguments):
             dangling links, files listed twice) is an error.
         use_o_direct: Whether to read past the page cache.
         read_threads: Threads that read files.
-        **arguments: Those of `fn.readers.file`.
+
+    The other arguments are those of `fn.readers.file`. What is None keeps its default.
 
     Returns:
         list[DataNode]: The image files, the companions' files, each a one-dimensional tensor of uint8, and the labels,
@@ -38,13 +82,52 @@ def multi_format(**arguments):
         RuntimeError: When the pipeline is built or runs, with the file's name and what is wrong with it.
         ValueError: When the pipeline is built with arguments that make no sense.
     """
+    _, arguments = given(multi_format, locals())
     _plugin.load()
     from nvidia.dali import fn
 
-    return fn.readers.multi_format(**arguments)
+    return fn.readers.multi_format(**arguments)  # type: ignore[no-any-return]
 
 
-def liquid(*, cache_size: int | str = 0, **arguments):
+def liquid(
+    *,
+    cache_size: int | str = 0,
+    policy: Literal["liquid", "minio", "none"] | None = None,
+    read_order: Literal["random", "sequential"] | None = None,
+    companions: Sequence[str] | str | None = None,
+    on_error: Literal["raise", "skip", "substitute"] | None = None,
+    substitute: str | None = None,
+    check: Literal["none", "headers", "content"] | None = None,
+    strict: bool | None = None,
+    use_o_direct: bool | None = None,
+    read_threads: int | None = None,
+    file_root: str | None = None,
+    file_filters: Sequence[str] | str | None = None,
+    dir_filters: Sequence[str] | str | None = None,
+    case_sensitive_filter: bool | None = None,
+    file_list: str | None = None,
+    files: Sequence[str] | str | None = None,
+    labels: Sequence[int] | int | None = None,
+    random_shuffle: Literal[True] | None = None,
+    initial_fill: int | None = None,
+    seed: int | None = None,
+    shuffle_after_epoch: bool | None = None,
+    shuffle_after_epoch_seed: int | None = None,
+    shard_id: int | None = None,
+    num_shards: int | None = None,
+    stick_to_shard: bool | None = None,
+    pad_last_batch: bool | None = None,
+    prefetch_queue_depth: int | None = None,
+    lazy_init: bool | None = None,
+    dont_use_mmap: bool | None = None,
+    read_ahead: bool | None = None,
+    skip_cached_images: bool | None = None,
+    tensor_init_bytes: int | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = None,
+    device: Literal["cpu"] | None = None,
+    name: str | None = None,
+) -> list[DataNode]:
     """Reads files and their labels so that every batch takes the same part from memory and from disk.
 
     After Liquid (Baek et al., "Liquid: Mix-and-Match Multiple Image Formats to Balance DNN Training Pipeline", APSys
@@ -56,7 +139,8 @@ def liquid(*, cache_size: int | str = 0, **arguments):
         policy: ``"liquid"``: a part of every batch is kept for the next epoch. ``"minio"``: a fixed random part of the
             shard is kept for good. ``"none"``: nothing is kept.
         read_order: ``"random"`` or, for disks on which seeking is slow, ``"sequential"``.
-        **arguments: Those of `multi_format`, except `mix`, which is implied.
+
+    The other arguments are those of `multi_format`, except `mix`, which is implied. What is None keeps its default.
 
     Returns:
         list[DataNode]: As `multi_format`.
@@ -65,7 +149,9 @@ def liquid(*, cache_size: int | str = 0, **arguments):
         ValueError, TypeError: When `cache_size` is no size.
         RuntimeError, ValueError: As `multi_format`.
     """
+    cache_size = parse_size(cache_size)
+    _, arguments = given(liquid, locals())
     _plugin.load()
     from nvidia.dali import fn
 
-    return fn.readers.liquid(cache_size=parse_size(cache_size), **arguments)
+    return fn.readers.liquid(**arguments)  # type: ignore[no-any-return]
