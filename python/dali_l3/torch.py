@@ -146,10 +146,12 @@ def _decode(paths: list[str], windows: list[Roi | None], threads: int | None) ->
     def allocate(shapes: Shapes, dtypes: DTypes) -> list[NDArray[Any]]:
         nonlocal batch
         _check_same(paths, shapes, dtypes)
-        batch = _empty((len(paths), *shapes[0]), getattr(torch, dtypes[0].name))
+        batch = _memory((len(paths), *shapes[0]), getattr(torch, dtypes[0].name))
         return list(batch.numpy())
 
     decode_sources(list(paths), None, threads, windows, None, allocate)
+    if get_worker_info() is not None:
+        batch = _shared(batch)
     return batch.permute(0, 3, 1, 2) if batch.ndim == 4 else batch
 
 
@@ -165,12 +167,33 @@ def _check_same(paths: list[str], shapes: Shapes, dtypes: DTypes) -> None:
             )
 
 
-def _empty(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    """Memory that the training process gets without a copy, or that a GPU copies from at full speed."""
+_reused = torch.empty(0, dtype=torch.uint8)  # a worker's, whose batches leave it as copies
+
+
+def _memory(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     if get_worker_info() is None:
         return torch.empty(shape, dtype=dtype, pin_memory=torch.cuda.is_available())
-    storage = torch.UntypedStorage._new_shared(math.prod(shape) * dtype.itemsize)
-    return torch.empty(0, dtype=dtype).set_(storage).view(shape)
+    global _reused
+    size = math.prod(shape) * dtype.itemsize
+    if len(_reused) < size:
+        _reused = torch.empty(size, dtype=torch.uint8)
+    return _reused[:size].view(dtype).view(shape)
+
+
+def _shared(batch: torch.Tensor) -> torch.Tensor:
+    """A copy that the training process gets as it is.
+
+    It is written as a file: to decode into new shared memory takes longer, for each page has to be faulted in.
+    """
+    size = batch.numel() * batch.itemsize
+    descriptor = os.memfd_create("dali_l3")
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(memoryview(batch.numpy()).cast("B"))
+        storage = torch.UntypedStorage._new_shared_fd_cpu(descriptor, size)
+    finally:
+        os.close(descriptor)
+    return torch.empty(0, dtype=batch.dtype).set_(storage).view(batch.shape)
 
 
 def _size(window: Any) -> tuple[int, int]:
