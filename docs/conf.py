@@ -26,7 +26,7 @@ myst_enable_extensions = ["colon_fence"]
 
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
-autodoc_mock_imports = ["nvidia"]
+autodoc_mock_imports = ["nvidia", "torch"]
 
 
 def _system_includes() -> list[str]:

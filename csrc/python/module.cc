@@ -1,9 +1,5 @@
 // The Python module dali_l3._core: arrays and bytes-likes to and from the codec core. dali_l3/codec.py is its public
 // face.
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -15,111 +11,24 @@
 #include <utility>
 #include <vector>
 
+#include "arrays.h"
+#include "batch.h"
 #include "l3/l3.h"
 #include "loader/dataset/file_format.h"
 #include "loader/input/arena.h"
-
-namespace py = pybind11;
+#include "loader/input/open_file.h"
 
 namespace {
 
-using Roi = std::array<py::int_, 4>;  // top, left, height, width
-using Shape = std::vector<py::ssize_t>;
+using namespace dali_l3::python;
 
 constexpr std::array<const char *, 3> kProfiles = {"raw", "paper", "fast"};  // indexed by l3_profile
-
-// A failure of the core on its way to Python, where it becomes dali_l3.L3Error.
-struct Failure : std::runtime_error {
-  Failure(l3_status status, const std::string &message) : std::runtime_error(message), status(status) {}
-  l3_status status;
-};
-
-void check(l3_status status, const l3_error &error) {
-  if (status != L3_OK) throw Failure(status, error.message);
-}
-
-// The bytes of any contiguous bytes-like object, kept in place for the lifetime of this object.
-class BytesView {
- public:
-  explicit BytesView(const py::handle &object) {
-    if (!PyObject_CheckBuffer(object.ptr())) {
-      throw py::type_error(std::string("data must be bytes-like, not ") + Py_TYPE(object.ptr())->tp_name);
-    }
-    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw py::error_already_set();
-  }
-  ~BytesView() { PyBuffer_Release(&view_); }
-  BytesView(const BytesView &) = delete;
-  BytesView &operator=(const BytesView &) = delete;
-
-  const void *data() const { return view_.buf; }
-  size_t size() const { return static_cast<size_t>(view_.len); }
-
- private:
-  Py_buffer view_;
-};
 
 l3_file open(const BytesView &bytes) {
   l3_file file;
   l3_error error{};
   check(l3_open(bytes.data(), bytes.size(), &file, &error), error);
   return file;
-}
-
-py::dtype sample_dtype(uint32_t bits) { return bits == 8 ? py::dtype::of<uint8_t>() : py::dtype::of<uint16_t>(); }
-
-// Shape of the decoded array: (height, width) or (height, width, channels), as the array was when it was encoded.
-Shape array_shape(const l3_info &info, uint32_t height, uint32_t width) {
-  Shape shape{height, width};
-  if (!info.two_dimensional) shape.push_back(info.channels);
-  return shape;
-}
-
-// Bytes from one row to the next when the array's samples are aligned and contiguous within a row and its rows do not
-// overlap; otherwise nothing. Strides along axes of length one mean nothing and are not looked at.
-std::optional<size_t> row_stride(const py::array &array) {
-  py::ssize_t row_size = array.itemsize();
-  for (py::ssize_t axis = array.ndim() - 1; axis > 0; --axis) {
-    if (array.shape(axis) != 1 && array.strides(axis) != row_size) return std::nullopt;
-    row_size *= array.shape(axis);
-  }
-  const py::ssize_t stride = array.shape(0) == 1 ? row_size : array.strides(0);
-  const bool aligned =
-      reinterpret_cast<uintptr_t>(array.data()) % array.itemsize() == 0 && stride % array.itemsize() == 0;
-  if (stride < row_size || !aligned) return std::nullopt;
-  return static_cast<size_t>(stride);
-}
-
-template <typename Sequence>
-std::string tuple_text(const Sequence &values) {
-  return py::str(py::tuple(py::cast(values)));
-}
-
-void check_output(const py::array &out, const py::dtype &dtype, const Shape &shape) {
-  if (!out.dtype().equal(dtype)) {
-    throw py::type_error("out has dtype " + std::string(py::str(out.dtype())) + ", but the image has " +
-                         std::string(py::str(dtype)));
-  }
-  const Shape out_shape(out.shape(), out.shape() + out.ndim());
-  if (out_shape != shape)
-    throw py::value_error("out has shape " + tuple_text(out_shape) + ", but " + tuple_text(shape) + " is decoded");
-  if (!out.writeable()) throw py::value_error("out is read-only");
-  if (!row_stride(out)) throw py::value_error("out must be aligned and contiguous within a row");
-}
-
-l3_rect checked_rect(const Roi &roi, const l3_info &info) {
-  std::array<int64_t, 4> numbers;
-  for (size_t i = 0; i < roi.size(); ++i)
-    numbers[i] = PyNumber_AsSsize_t(roi[i].ptr(), nullptr);  // clipped where it does not fit
-  const auto [top, left, height, width] = numbers;
-  const bool inside = top >= 0 && left >= 0 && height >= 1 && width >= 1 && height <= info.height &&
-                      width <= info.width && top <= info.height - height && left <= info.width - width;
-  if (!inside) {
-    throw Failure(L3_ERROR_ARGUMENT, "roi (top, left, height, width) = " + tuple_text(roi) +
-                                         " is not inside the image, whose height is " + std::to_string(info.height) +
-                                         " and width " + std::to_string(info.width));
-  }
-  return {static_cast<uint32_t>(left), static_cast<uint32_t>(top), static_cast<uint32_t>(width),
-          static_cast<uint32_t>(height)};
 }
 
 const char *profile_name(l3_profile profile) { return kProfiles[profile]; }
@@ -144,12 +53,12 @@ py::dict peek(const py::object &data) {
   py::object version = py::none();
   if (!info.prototype) version = py::str(std::to_string(info.version_major) + "." + std::to_string(info.version_minor));
   using namespace py::literals;
-  return py::dict(
-      "width"_a = info.width, "height"_a = info.height, "channels"_a = info.channels,
-      "dtype"_a = sample_dtype(info.bits), "shape"_a = py::tuple(py::cast(array_shape(info, info.height, info.width))),
-      "profile"_a = profile_name(info.profile), "version"_a = version, "tiles"_a = info.tiles_x * info.tiles_y,
-      "has_checksums"_a = info.has_checksums != 0, "prototype"_a = info.prototype != 0,
-      "metadata_size"_a = info.metadata_size, "payload_size"_a = info.payload_size, "file_size"_a = info.file_size);
+  return py::dict("width"_a = info.width, "height"_a = info.height, "channels"_a = info.channels,
+                  "dtype"_a = dtype_of(info), "shape"_a = py::tuple(py::cast(shape_of(info, info.height, info.width))),
+                  "profile"_a = profile_name(info.profile), "version"_a = version,
+                  "tiles"_a = info.tiles_x * info.tiles_y, "has_checksums"_a = info.has_checksums != 0,
+                  "prototype"_a = info.prototype != 0, "metadata_size"_a = info.metadata_size,
+                  "payload_size"_a = info.payload_size, "file_size"_a = info.file_size);
 }
 
 py::dict metadata(const py::object &data) {
@@ -166,38 +75,17 @@ py::dict metadata(const py::object &data) {
   }
 }
 
-// An array at a cache line: numpy's own large arrays are aligned to 16 bytes, and whole lines are quicker to write.
-py::array new_image(const py::dtype &dtype, const Shape &shape) {
-  constexpr size_t line = 64;
-  size_t size = dtype.itemsize();
-  for (py::ssize_t extent : shape) size *= size_t(extent);
-  py::array memory(py::dtype::of<uint8_t>(), size + line - 1);
-  auto *start = static_cast<uint8_t *>(memory.mutable_data());
-  return py::array(dtype, shape, start + (-reinterpret_cast<uintptr_t>(start)) % line, memory);
-}
-
-py::array decode(const py::object &data, const std::optional<py::array> &out, const std::optional<Roi> &roi,
-                 std::optional<bool> verify) {
+py::array decode(const py::object &data, const py::object &out, const py::object &roi, std::optional<bool> verify) {
   const BytesView bytes(data);
   const l3_file file = open(bytes);
-  const l3_info &info = file.info;
-  const l3_rect rect = roi ? checked_rect(*roi, info) : l3_rect{0, 0, info.width, info.height};
-
-  const py::dtype dtype = sample_dtype(info.bits);
-  const Shape shape = array_shape(info, rect.height, rect.width);
-  if (out) check_output(*out, dtype, shape);
-  py::array pixels = out ? *out : new_image(dtype, shape);
-
-  l3_output output{};
-  output.data = pixels.mutable_data();
-  output.row_stride = row_stride(pixels).value();
-  output.bypass_cache = pixels.nbytes() >= L3_BYPASS_CACHE_SIZE;
-  const uint32_t options = !verify ? L3_VERIFY_UNLESS_STORED : *verify ? L3_VERIFY : 0;
+  const l3_rect region = region_of(file.info, roi.is_none() ? std::nullopt : std::optional(to_roi(roi)));
+  py::array pixels = output_for(out, file.info, region);
+  const l3_output output = destination(pixels, pixels.nbytes() >= L3_BYPASS_CACHE_SIZE);
   l3_error error{};
   l3_status status;
   {
     py::gil_scoped_release release;
-    status = l3_decode(&file, &rect, &output, options, &error);
+    status = l3_decode(&file, &region, &output, decode_options(verify), &error);
   }
   check(status, error);
   return pixels;
@@ -221,8 +109,7 @@ py::bytes encode(py::array array, const std::string &profile, uint32_t effort,
   // The core judges extents, but has 32 bits for each.
   const auto extent = [&](py::ssize_t axis) {
     if (array.shape(axis) > UINT32_MAX) {
-      throw Failure(L3_ERROR_LIMIT, "an image of shape " +
-                                        tuple_text(Shape(array.shape(), array.shape() + array.ndim())) +
+      throw Failure(L3_ERROR_LIMIT, "an image of shape " + to_text(Shape(array.shape(), array.shape() + array.ndim())) +
                                         ": width and height must be 1 to " + std::to_string(L3_MAX_DIMENSION) +
                                         ", with 1 to " + std::to_string(L3_MAX_CHANNELS) + " channels");
     }
@@ -275,13 +162,20 @@ void set_backend(const std::string &name) {
   if (status != L3_OK) throw Failure(status, "this CPU cannot run the back end '" + name + "'");
 }
 
+void raise_l3_error(const std::string &message, l3_status status) {
+  const py::object type = py::module_::import("dali_l3.errors").attr("L3Error");
+  PyErr_SetObject(type.ptr(), type(to_str(message), l3_status_text(status)).ptr());
+}
+
 void translate(std::exception_ptr pointer) {
   try {
     if (pointer) std::rethrow_exception(pointer);
   } catch (const Failure &failure) {
-    const py::object type = py::module_::import("dali_l3.errors").attr("L3Error");
-    const py::object error = type(failure.what(), l3_status_text(failure.status));
-    PyErr_SetObject(type.ptr(), error.ptr());
+    raise_l3_error(failure.what(), failure.status);
+  } catch (const dali_l3::loader::FileError &error) {
+    if (!error.number) return raise_l3_error(error.what(), L3_ERROR_TRUNCATED);
+    const py::tuple arguments = py::make_tuple(error.number, error.problem, to_str(error.path));
+    PyErr_SetObject(PyExc_OSError, arguments.ptr());
   }
 }
 
@@ -293,6 +187,9 @@ PYBIND11_MODULE(_core, module) {
   module.def("encode", &encode, py::arg("array"), py::arg("profile"), py::arg("effort"), py::arg("metadata"),
              py::arg("checksums"));
   module.def("decode", &decode, py::arg("data"), py::arg("out"), py::arg("roi"), py::arg("verify"));
+  module.def("decode_batch", &decode_batch, py::arg("images"), py::arg("out"), py::arg("rois"), py::arg("threads"),
+             py::arg("verify"));
+  module.def("read_header", &read_header, py::arg("path"));
   module.def("peek", &peek, py::arg("data"));
   module.def("metadata", &metadata, py::arg("data"));
   module.def("version", &l3_version);

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import operator
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 
 from . import _core
+from ._arguments import Roi, flag, integer, optional_flag, region, type_error
+from ._outputs import as_output
 from .errors import L3Error
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Buffer
+
+    from ._outputs import HasArrayInterface, Output
+
+    Out = TypeVar("Out", bound=Output)
+
+Profile = Literal["fast", "raw", "paper"]
+Backend = Literal["avx512", "avx2", "portable", "none"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +52,7 @@ class ImageInfo:
     channels: int
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    profile: str
+    profile: Profile
     version: str | None
     tiles: int
     has_checksums: bool
@@ -60,8 +68,8 @@ class ImageInfo:
 
 
 def encode(
-    array: ArrayLike,
-    profile: str = "fast",
+    array: ArrayLike | HasArrayInterface,
+    profile: Profile = "fast",
     effort: int = 2,
     metadata: Mapping[str, Buffer] | None = None,
     checksums: bool = True,
@@ -80,34 +88,35 @@ def encode(
         The bytes of an L3 file.
 
     Raises:
-        TypeError: The dtype is not supported, `array` is a Pillow image whose array is not its colours (mode "P",
-            "CMYK", "1", …), the metadata is not bytes by name, or an argument has a wrong type.
-        L3Error: The shape is not supported, the image or its metadata exceeds the limits of the format, or the profile
+        TypeError: The dtype is not supported, `array` is masked, or a Pillow image whose array is not its colours (mode
+            "P", "CMYK", "1", …), the metadata is not bytes by name, or an argument has a wrong type.
+        L3Error: The shape is not supported (such as one with channels first), the image or its metadata exceeds the limits of the format, or the profile
             or the effort is unknown.
     """
-    _check_mode(array)
+    _check_meaning(array)
     array = np.asarray(array)
     _check_image(array)
     if not isinstance(profile, str):
-        raise _type_error("profile", profile, "a str")
-    effort = _integer("effort", effort)
+        raise type_error("profile", profile, "a str")
+    effort = integer("effort", effort)
     if not 1 <= effort <= 3:
         raise L3Error(f"effort must be 1, 2 or 3, not {effort}", "argument")
-    return _core.encode(array, profile, effort, _entries(metadata), _flag("checksums", checksums))
+    return _core.encode(array, profile, effort, _entries(metadata), flag("checksums", checksums))
 
 
-def decode(
-    data: Buffer,
-    out: NDArray[Any] | None = None,
-    roi: tuple[int, int, int, int] | None = None,
-    verify: bool | None = None,
-) -> NDArray[Any]:
+@overload
+def decode(data: Buffer, out: None = None, roi: Roi | None = None, verify: bool | None = None) -> NDArray[Any]: ...
+@overload
+def decode(data: Buffer, out: Out, roi: Roi | None = None, verify: bool | None = None) -> Out: ...
+def decode(data: Buffer, out: Any = None, roi: Roi | None = None, verify: bool | None = None) -> Any:
     """Decodes an L3 file, or a region of it, without holding the GIL.
 
     Args:
-        data: The file's bytes: any contiguous bytes-like object (bytes, memoryview, mmap, uint8 array, …). Do not
-            change it meanwhile.
-        out: Array to decode into, with exactly the shape and dtype of the result. Its pixels must be contiguous within
+        data: The file's bytes: any contiguous bytes-like object (bytes, memoryview, mmap, uint8 array, …). It must not
+            be changed meanwhile.
+        out: Memory to decode into: a numpy array, or whatever lends its memory by ``__array_interface__``, DLPack (CPU
+            tensors of PyTorch, for instance; needs NumPy 2.1) or the buffer protocol. Of exactly the shape and dtype of
+            the result, or a flat buffer of its size (bytearray, shared memory, …). Its pixels must be contiguous within
             a row; rows may be any distance apart, as in a slice of a larger image.
         roi: Region ``(top, left, height, width)`` in pixels, inside the image. Only the tiles it touches are decoded.
         verify: Whether to check the checksums of the tiles, if the file has them. None: for all profiles but ``"raw"``,
@@ -124,13 +133,16 @@ def decode(
         ValueError: `out` has the wrong shape, is read-only or not contiguous within a row, or `roi` does not have four
             values.
     """
-    if out is not None and not isinstance(out, np.ndarray):
-        raise _type_error("out", out, "a numpy array")
     if roi is not None:
-        roi = _region(roi)
-    if verify is not None:
-        verify = _flag("verify", verify)
-    return _core.decode(data, out, roi, verify)
+        roi = region(roi)
+    memory = out
+    if out is not None and not isinstance(out, np.ndarray):
+
+        def memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+            return as_output("out", out, shape, dtype)
+
+    decoded = _core.decode(data, memory, roi, optional_flag("verify", verify))
+    return decoded if out is None else out
 
 
 def peek(data: Buffer) -> ImageInfo:
@@ -159,7 +171,7 @@ def read_metadata(data: Buffer) -> dict[str, bytes]:
     return _core.metadata(data)
 
 
-def backend() -> str:
+def backend() -> Backend:
     """Returns the name of the codec's CPU back end: ``"avx512"``, ``"avx2"`` or ``"portable"``.
 
     The codec chooses the best one that the CPU can run when it is first used. The environment variable
@@ -180,8 +192,13 @@ _PILLOW_ADVICE = {
 }
 
 
-def _check_mode(array: object) -> None:
-    """Refuses images of Pillow whose numbers would be taken for what they are not. (Does not import Pillow.)"""
+_MAX_CHANNELS = 4
+
+
+def _check_meaning(array: object) -> None:
+    """Refuses images whose numbers alone would not be what they are. (Does not import Pillow.)"""
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError("masked arrays are not supported: L3 has no mask; encode array.filled(value)")
     mode = getattr(array, "mode", None)
     if not isinstance(mode, str) or not hasattr(array, "getbands") or mode in _PILLOW_MODES:
         return
@@ -199,38 +216,12 @@ def _check_image(array: np.ndarray) -> None:
         raise L3Error(
             f"an image must have shape (height, width) or (height, width, channels), not {array.shape}", "argument"
         )
-
-
-def _type_error(name: str, value: object, expected: str) -> TypeError:
-    return TypeError(f"{name} must be {expected}, not {type(value).__name__}")
-
-
-def _integer(name: str, value: Any) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise _type_error(name, value, "an integer") from None
-
-
-def _flag(name: str, value: object) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise _type_error(name, value, "True or False")
-    return bool(value)
-
-
-def _region(roi: Sequence[int]) -> tuple[int, int, int, int]:
-    try:
-        top, left, height, width = roi
-    except TypeError:
-        raise _type_error("roi", roi, "(top, left, height, width)") from None
-    except ValueError:
-        raise ValueError("roi must have four values: top, left, height, width") from None
-    return (
-        _integer("roi's top", top),
-        _integer("roi's left", left),
-        _integer("roi's height", height),
-        _integer("roi's width", width),
-    )
+    if array.ndim == 3 and 1 <= array.shape[0] <= _MAX_CHANNELS < array.shape[2]:
+        raise L3Error(
+            f"an image of shape {array.shape} has {array.shape[2]} channels, at most {_MAX_CHANNELS} are possible: "
+            "channels last? encode np.moveaxis(array, 0, -1)",
+            "limit",
+        )
 
 
 def _entries(metadata: Mapping[str, Buffer] | None) -> list[tuple[bytes, bytes]]:
@@ -238,14 +229,14 @@ def _entries(metadata: Mapping[str, Buffer] | None) -> list[tuple[bytes, bytes]]
     if metadata is None:
         return []
     if not isinstance(metadata, Mapping):
-        raise _type_error("metadata", metadata, "a mapping")
+        raise type_error("metadata", metadata, "a mapping")
     entries = []
     for key, value in metadata.items():
         if not isinstance(key, str):
-            raise _type_error("metadata's keys", key, "str")
+            raise type_error("metadata's keys", key, "str")
         try:
             view = memoryview(value)
         except TypeError:
-            raise _type_error(f"metadata[{reprlib.repr(key)}]", value, "bytes-like") from None
+            raise type_error(f"metadata[{reprlib.repr(key)}]", value, "bytes-like") from None
         entries.append((key.encode(errors="surrogatepass"), bytes(view)))  # the core judges keys
     return entries

@@ -252,6 +252,7 @@ def test_info(run, tmp_path):
     for part in (
         str(path),
         "100 x 20 pixels of 3 x uint16",
+        "dtype=types.UINT16 (the default, UINT8, keeps 8 of the 16 bits)",
         "profile raw",
         "2, with checksums",
         "icc (5 bytes)",
@@ -263,8 +264,14 @@ def test_info(run, tmp_path):
     assert code == 0
     assert first == second
     assert (first["shape"], first["dtype"], first["profile"]) == ([20, 100, 3], "uint16", "raw")
+    assert first["dali_dtype"] == "UINT16"
     assert first["metadata"] == {"icc": 5}
     assert (first["file_size"], first["raw_size"]) == (path.stat().st_size, 12000)
+
+
+def test_info_of_eight_bits_names_the_default(run, tmp_path):
+    dali_l3.imwrite(tmp_path / "a.l3", noise((20, 30)))
+    assert "dtype=types.UINT8 (the default)\n" in run("info", tmp_path / "a.l3")[1]
 
 
 def test_info_goes_on_after_a_bad_file(run, tmp_path):

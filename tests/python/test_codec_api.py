@@ -155,6 +155,17 @@ class TestInputArrays:
             dali_l3.encode(np.zeros(shape, np.uint8))
         assert caught.value.status in ("argument", "limit")
 
+    @pytest.mark.parametrize("shape", [(3, 20, 30), (1, 5, 5), (4, 4, 5)])
+    def test_channels_first_are_refused_with_advice(self, shape):
+        with pytest.raises(L3Error, match="channels last\\? encode np.moveaxis\\(array, 0, -1\\)"):
+            dali_l3.encode(np.zeros(shape, np.uint8))
+        dali_l3.encode(np.moveaxis(np.zeros(shape, np.uint8), 0, -1))
+
+    @pytest.mark.parametrize("mask", [False, True, np.eye(4, dtype=bool)])
+    def test_masked_arrays_are_refused(self, mask):
+        with pytest.raises(TypeError, match="masked arrays are not supported"):
+            dali_l3.encode(np.ma.array(np.zeros((4, 4), np.uint8), mask=mask))
+
     @pytest.mark.parametrize(
         "shape",
         [(1, 2**20 + 1), (2**20 + 1, 1), (2**20, 2**20, 4), (2**32, 1), (1, 2**32 + 1), (1, 1, 2**32), (2**40, 2, 3)],
@@ -237,7 +248,8 @@ class TestArgumentTypes:
             ({"verify": "x"}, "verify must be True or False, not str"),
             ({"verify": 1.0}, "verify must be True or False, not float"),
             ({"verify": data}, "verify must be True or False, not bytes"),
-            ({"out": data}, "out must be a numpy array, not bytes"),
+            ({"out": "text"}, "out must be an array, a DLPack tensor or a buffer, not str"),
+            ({"out": [[0]]}, "out must be an array, a DLPack tensor or a buffer, not list"),
             ({"roi": 5}, "roi must be (top, left, height, width), not int"),
             ({"roi": (0, 0, 1.5, 1)}, "roi's height must be an integer, not float"),
             ({"roi": (None, 0, 1, 1)}, "roi's top must be an integer, not NoneType"),
@@ -327,12 +339,62 @@ class TestOut:
             (np.empty((70, 80, 3), np.uint8)[::-1], ValueError, "contiguous"),
             (np.empty((80, 70, 3), np.uint8).transpose(1, 0, 2), ValueError, "contiguous"),
             (np.broadcast_to(np.empty((80, 3), np.uint8), (70, 80, 3)), ValueError, "read-only"),
-            (bytearray(70 * 80 * 3), TypeError, "bytearray"),
+            (bytearray(70 * 80 * 3 - 1), ValueError, r"\(16799,\)"),
+            (bytes(70 * 80 * 3), ValueError, "read-only"),
+            (memoryview(bytearray(70 * 80 * 6))[::2], ValueError, r"\(16800,\)"),
+            (array.array("H", bytes(70 * 80 * 3)), TypeError, "uint16"),
+            (Image.new("RGB", (80, 70)), ValueError, "read-only"),
         ],
     )
     def test_unsuitable_arrays_are_refused(self, out, error, match):
         with pytest.raises(error, match=match):
             dali_l3.decode(self.data, out=out)
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_any_writable_buffer_of_the_size(self, dtype):
+        image = smooth_image((70, 80, 3), dtype)
+        data = dali_l3.encode(image)
+        with mmap.mmap(-1, image.nbytes) as mapped:
+            for out in (
+                bytearray(image.nbytes),
+                mapped,
+                array.array("B" if dtype == np.uint8 else "H", image.tobytes()),
+            ):
+                memoryview(out).cast("B")[:] = bytes(image.nbytes)
+                assert dali_l3.decode(data, out=out) is out
+                assert bytes(out) == image.tobytes()
+
+    def test_a_buffer_with_dimensions(self):
+        out = memoryview(bytearray(10 * 20 * 3)).cast("B", (10, 20, 3))
+        assert dali_l3.decode(self.data, out=out, roi=(5, 6, 10, 20)) is out
+        assert_same(np.asarray(out), self.image[5:15, 6:26])
+
+    def test_what_has_an_array_interface(self):
+        class Lender:
+            def __init__(self, array):
+                self.__array_interface__ = array.__array_interface__
+
+        memory = np.empty((90, 80, 3), np.uint8)
+        out = Lender(memory[9:79])
+        assert dali_l3.decode(self.data, out=out) is out
+        assert_same(memory[9:79], self.image)
+
+    def test_dlpack(self):
+        class Tensor:
+            def __init__(self, array, device):
+                self.array, self.device = array, device
+
+            def __dlpack__(self, **arguments):
+                return self.array.__dlpack__(**arguments)
+
+            def __dlpack_device__(self):
+                return self.device, 0
+
+        out = Tensor(np.empty_like(self.image), device=1)
+        assert dali_l3.decode(self.data, out=out) is out
+        assert_same(out.array, self.image)
+        with pytest.raises(TypeError, match="out is not in the computer's main memory"):
+            dali_l3.decode(self.data, out=Tensor(out.array, device=2))
 
     def test_overlapping_rows_are_refused(self):
         out = np.lib.stride_tricks.as_strided(np.empty(10_000, np.uint8), (70, 80, 3), (100, 3, 1), writeable=True)

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <stdexcept>
 #include <system_error>
 
 #include "input/arena.h"
@@ -14,13 +13,17 @@ namespace dali_l3::loader {
 namespace {
 
 // Not std::system_error, to whose message DALI adds the same words again for each time that it passes the error on.
-[[noreturn]] void fail_with_errno(const std::string &path) { fail_file(path, std::generic_category().message(errno)); }
+[[noreturn]] void fail_with_errno(const std::string &path) {
+  fail_file(path, std::generic_category().message(errno), errno);
+}
 
 bool refuses_direct(int error) { return error == EINVAL || error == EOPNOTSUPP; }
 
 }  // namespace
 
-void fail_file(const std::string &path, const std::string &problem) { throw std::runtime_error(path + ": " + problem); }
+void fail_file(const std::string &path, const std::string &problem, int number) {
+  throw FileError(path, problem, number);
+}
 
 OpenFile::OpenFile(const std::string &path, bool direct) : path_(path), direct_(direct) {
   open(direct ? O_DIRECT : 0);
@@ -45,8 +48,8 @@ void OpenFile::open(int flags) {
 uint64_t OpenFile::size() const {
   struct stat status;
   if (fstat(descriptor_, &status) != 0) fail_with_errno(path_);
-  if (S_ISDIR(status.st_mode)) fail_file(path_, "is a directory, not a file");
-  if (!S_ISREG(status.st_mode)) fail_file(path_, "is not a regular file");
+  if (S_ISDIR(status.st_mode)) fail_file(path_, "is a directory, not a file", EISDIR);
+  if (!S_ISREG(status.st_mode)) fail_file(path_, "is not a regular file", EINVAL);
   if (status.st_size == 0) fail_file(path_, "is empty");
   return static_cast<uint64_t>(status.st_size);
 }

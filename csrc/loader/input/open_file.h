@@ -4,14 +4,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <string>
 
 namespace dali_l3::loader {
 
-/** Throws std::runtime_error with "path: problem". */
-[[noreturn]] void fail_file(const std::string &path, const std::string &problem);
+/** What is wrong with a file; what() is "path: problem". */
+struct FileError : std::runtime_error {
+  FileError(const std::string &path, const std::string &problem, int number)
+      : std::runtime_error(path + ": " + problem), path(path), problem(problem), number(number) {}
+  std::string path, problem;
+  int number;  ///< the errno of the system call that failed; 0: the file is to blame
+};
 
-/** A regular file, open for reading. Its functions throw std::runtime_error, naming the file. */
+/** Throws FileError. */
+[[noreturn]] void fail_file(const std::string &path, const std::string &problem, int number = 0);
+
+/** A regular file, open for reading. Its functions throw FileError. */
 class OpenFile {
  public:
   /** Never waits for anything but the disk, whatever stands at the path. `direct`: past the page cache, unless the file

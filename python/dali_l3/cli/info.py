@@ -99,6 +99,7 @@ def _inspect(path: str) -> dict[str, Any]:
         "height": facts.height,
         "channels": facts.channels,
         "dtype": facts.dtype.name,
+        "dali_dtype": facts.dtype.name.upper(),
         "shape": list(facts.shape),
         "profile": facts.profile,
         "version": facts.version,
@@ -124,9 +125,16 @@ def _describe(facts: dict[str, Any]) -> str:
         (
             printable(facts["file"]),
             f"  image      {facts['width']} x {facts['height']} pixels of {facts['channels']} x {facts['dtype']}",
+            f"  in DALI    {_in_dali(facts)}",
             f"  format     {format_name}",
             f"  tiles      {facts['tiles']}, {'with' if facts['has_checksums'] else 'without'} checksums",
             f"  metadata   {metadata or 'none'}",
             f"  size       {file_size}, {ratio:.3f} of the {raw_size} of pixels",
         )
     )
+
+
+def _in_dali(facts: dict[str, Any]) -> str:
+    """What to tell DALI's decoders, so that they keep all bits."""
+    default = "the default" if facts["dali_dtype"] == "UINT8" else "the default, UINT8, keeps 8 of the 16 bits"
+    return f"dtype=types.{facts['dali_dtype']} ({default})"

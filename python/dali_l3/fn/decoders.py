@@ -1,19 +1,124 @@
 """Decoders: `l3`."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
+
 from .. import _plugin
+from ._given import given
+
+if TYPE_CHECKING:
+    from nvidia.dali.data_node import DataNode
+    from nvidia.dali.types import DALIDataType, DALIImageType
 
 
-def l3(*inputs, **arguments):
+@overload
+def l3(
+    data: DataNode,
+    anchor: DataNode | Sequence[float] | None = None,
+    shape_input: DataNode | Sequence[float] | None = None,
+    /,
+    *,
+    device: Literal["cpu", "mixed"] | None = None,
+    output_type: DALIImageType | None = None,
+    dtype: DALIDataType | None = None,
+    verify: bool | None = None,
+    on_error: Literal["raise"] | None = None,
+    crop: DataNode | Sequence[float] | float | None = None,
+    crop_h: DataNode | float | None = None,
+    crop_w: DataNode | float | None = None,
+    crop_pos_x: DataNode | float | None = None,
+    crop_pos_y: DataNode | float | None = None,
+    rounding: Literal["round", "truncate"] | None = None,
+    start: DataNode | Sequence[int] | int | None = None,
+    rel_start: DataNode | Sequence[float] | float | None = None,
+    end: DataNode | Sequence[int] | int | None = None,
+    rel_end: DataNode | Sequence[float] | float | None = None,
+    shape: DataNode | Sequence[int] | int | None = None,
+    rel_shape: DataNode | Sequence[float] | float | None = None,
+    axes: DataNode | Sequence[int] | int | None = None,
+    axis_names: str | None = None,
+    normalized_anchor: bool | None = None,
+    normalized_shape: bool | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = None,
+    name: str | None = None,
+) -> DataNode: ...
+@overload
+def l3(
+    data: DataNode,
+    anchor: DataNode | Sequence[float] | None = None,
+    shape_input: DataNode | Sequence[float] | None = None,
+    /,
+    *,
+    device: Literal["cpu", "mixed"] | None = None,
+    output_type: DALIImageType | None = None,
+    dtype: DALIDataType | None = None,
+    verify: bool | None = None,
+    on_error: Literal["zeros"],
+    crop: DataNode | Sequence[float] | float | None = None,
+    crop_h: DataNode | float | None = None,
+    crop_w: DataNode | float | None = None,
+    crop_pos_x: DataNode | float | None = None,
+    crop_pos_y: DataNode | float | None = None,
+    rounding: Literal["round", "truncate"] | None = None,
+    start: DataNode | Sequence[int] | int | None = None,
+    rel_start: DataNode | Sequence[float] | float | None = None,
+    end: DataNode | Sequence[int] | int | None = None,
+    rel_end: DataNode | Sequence[float] | float | None = None,
+    shape: DataNode | Sequence[int] | int | None = None,
+    rel_shape: DataNode | Sequence[float] | float | None = None,
+    axes: DataNode | Sequence[int] | int | None = None,
+    axis_names: str | None = None,
+    normalized_anchor: bool | None = None,
+    normalized_shape: bool | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = None,
+    name: str | None = None,
+) -> list[DataNode]: ...
+def l3(
+    data: DataNode,
+    anchor: DataNode | Sequence[float] | None = None,
+    shape_input: DataNode | Sequence[float] | None = None,
+    /,
+    *,
+    device: Literal["cpu", "mixed"] | None = None,
+    output_type: DALIImageType | None = None,
+    dtype: DALIDataType | None = None,
+    verify: bool | None = None,
+    on_error: Literal["raise", "zeros"] | None = None,
+    crop: DataNode | Sequence[float] | float | None = None,
+    crop_h: DataNode | float | None = None,
+    crop_w: DataNode | float | None = None,
+    crop_pos_x: DataNode | float | None = None,
+    crop_pos_y: DataNode | float | None = None,
+    rounding: Literal["round", "truncate"] | None = None,
+    start: DataNode | Sequence[int] | int | None = None,
+    rel_start: DataNode | Sequence[float] | float | None = None,
+    end: DataNode | Sequence[int] | int | None = None,
+    rel_end: DataNode | Sequence[float] | float | None = None,
+    shape: DataNode | Sequence[int] | int | None = None,
+    rel_shape: DataNode | Sequence[float] | float | None = None,
+    axes: DataNode | Sequence[int] | int | None = None,
+    axis_names: str | None = None,
+    normalized_anchor: bool | None = None,
+    normalized_shape: bool | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = None,
+    name: str | None = None,
+) -> Any:
     """Decodes L3 images, like `nvidia.dali.fn.decoders.image` in *HWC* layout.
 
     A region of interest can be given as for `fn.decoders.image_crop` (``crop``, or ``crop_h`` and ``crop_w``; with
     ``crop_pos_x``, ``crop_pos_y`` and ``rounding``) or as for `fn.decoders.image_slice` (``start`` or ``rel_start``
-    with ``end``, ``rel_end``, ``shape`` or ``rel_shape``; or the inputs `anchor` and `shape`, with
+    with ``end``, ``rel_end``, ``shape`` or ``rel_shape``; or the inputs `anchor` and `shape_input`, with
     ``normalized_anchor`` and ``normalized_shape``; for the axes in ``axes`` or ``axis_names``). It must be inside the
     image. Only the tiles that it touches are decoded.
 
     Args:
-        *inputs: The encoded files, one-dimensional tensors of uint8; then optionally `anchor` and `shape`.
+        data: The encoded files, one-dimensional tensors of uint8.
+        anchor, shape_input: Start and size of the region.
         output_type: `DALIImageType` of the output; RGB by default. ANY_DATA keeps the channels of the file.
         dtype: `DALIDataType` of the output; UINT8 by default. 16-bit samples are scaled as DALI does; UINT16 keeps
             them.
@@ -24,7 +129,9 @@ def l3(*inputs, **arguments):
             valid. Zeros have the shape that the image would have had. If the file does not tell, they have the shape
             for the first good image of the batch, or else for one pixel.
         device: "cpu" or "mixed". The files are in host memory in either case; with "mixed" they are decoded on the GPU.
-        **arguments: Arguments of the region, and those that all operators take (``name``, ``preserve``, …).
+        bytes_per_sample_hint, preserve, name: As all operators of DALI.
+
+    Arguments that are None keep DALI's default.
 
     Returns:
         DataNode: The images, (height, width, channels), in device memory with "mixed"; with ``on_error="zeros"`` a list
@@ -35,6 +142,7 @@ def l3(*inputs, **arguments):
             inside a good image. The message names the file and the reason.
         ValueError: When the arguments are wrong.
     """
+    inputs, arguments = given(l3, locals())
     _plugin.load()
     from nvidia.dali import fn
 

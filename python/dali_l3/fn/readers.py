@@ -3,13 +3,56 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 from .. import _plugin
 from ..memory import available_memory, total_memory
 from ..sizes import parse_size
+from ._given import given
+
+if TYPE_CHECKING:
+    from nvidia.dali.data_node import DataNode
 
 
-def multi_format(**arguments):
+def multi_format(
+    *,
+    mix: Literal["dataset"] | None = None,
+    companions: Sequence[str] | str | None = None,
+    missing_companions: Sequence[str] | str | None = None,
+    on_error: Literal["raise", "skip", "substitute"] | None = None,
+    substitute: str | None = None,
+    check: Literal["none", "headers", "content"] | None = None,
+    strict: bool | None = None,
+    use_o_direct: bool | None = None,
+    read_threads: int | None = None,
+    file_root: str | None = None,
+    file_filters: Sequence[str] | str | None = None,
+    dir_filters: Sequence[str] | str | None = None,
+    case_sensitive_filter: bool | None = None,
+    file_list: str | None = None,
+    files: Sequence[str] | str | None = None,
+    labels: Sequence[int] | int | None = None,
+    random_shuffle: bool | None = None,
+    initial_fill: int | None = None,
+    seed: int | None = None,
+    shuffle_after_epoch: bool | None = None,
+    shuffle_after_epoch_seed: int | None = None,
+    shard_id: int | None = None,
+    num_shards: int | None = None,
+    stick_to_shard: bool | None = None,
+    pad_last_batch: bool | None = None,
+    prefetch_queue_depth: int | None = None,
+    lazy_init: bool | None = None,
+    dont_use_mmap: bool | None = None,
+    read_ahead: bool | None = None,
+    skip_cached_images: bool | None = None,
+    tensor_init_bytes: int | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = None,
+    device: Literal["cpu"] | None = None,
+    name: str | None = None,
+) -> list[DataNode]:
     """Reads files and their labels, like `nvidia.dali.fn.readers.file`, from a dataset of several image formats.
 
     Takes the arguments of `fn.readers.file`. Without `mix`, it delivers the same samples in the same order.
@@ -35,7 +78,8 @@ def multi_format(**arguments):
             files, dangling links, files listed twice) are errors.
         use_o_direct: Whether to bypass the page cache.
         read_threads: Number of threads that read files.
-        **arguments: Arguments of `fn.readers.file`.
+
+    The other arguments are those of `fn.readers.file`. Arguments that are None keep their default.
 
     Returns:
         list[DataNode]: The image files, the companions' files, each a one-dimensional tensor of uint8, and the labels,
@@ -45,13 +89,53 @@ def multi_format(**arguments):
         RuntimeError: When the pipeline is built or runs. The message names the file and the reason.
         ValueError: When the pipeline is built with wrong arguments.
     """
+    _, arguments = given(multi_format, locals())
     _plugin.load()
     from nvidia.dali import fn
 
-    return fn.readers.multi_format(**arguments)
+    return fn.readers.multi_format(**arguments)  # type: ignore[no-any-return]
 
 
-def liquid(*, cache_size: int | str = 0, **arguments):
+def liquid(
+    *,
+    cache_size: int | str = 0,
+    policy: Literal["liquid", "minio", "none"] | None = None,
+    read_order: Literal["random", "sequential"] | None = None,
+    companions: Sequence[str] | str | None = None,
+    missing_companions: Sequence[str] | str | None = None,
+    on_error: Literal["raise", "skip", "substitute"] | None = None,
+    substitute: str | None = None,
+    check: Literal["none", "headers", "content"] | None = None,
+    strict: bool | None = None,
+    use_o_direct: bool | None = None,
+    read_threads: int | None = None,
+    file_root: str | None = None,
+    file_filters: Sequence[str] | str | None = None,
+    dir_filters: Sequence[str] | str | None = None,
+    case_sensitive_filter: bool | None = None,
+    file_list: str | None = None,
+    files: Sequence[str] | str | None = None,
+    labels: Sequence[int] | int | None = None,
+    random_shuffle: Literal[True] | None = None,
+    initial_fill: int | None = None,
+    seed: int | None = None,
+    shuffle_after_epoch: bool | None = None,
+    shuffle_after_epoch_seed: int | None = None,
+    shard_id: int | None = None,
+    num_shards: int | None = None,
+    stick_to_shard: bool | None = None,
+    pad_last_batch: bool | None = None,
+    prefetch_queue_depth: int | None = None,
+    lazy_init: bool | None = None,
+    dont_use_mmap: bool | None = None,
+    read_ahead: bool | None = None,
+    skip_cached_images: bool | None = None,
+    tensor_init_bytes: int | None = None,
+    bytes_per_sample_hint: int | Sequence[int] | None = None,
+    preserve: bool | None = None,
+    device: Literal["cpu"] | None = None,
+    name: str | None = None,
+) -> list[DataNode]:
     """Reads files and their labels, and keeps some in memory, so that every batch reads the same share from disk.
 
     After Liquid (Baek et al., "Liquid: Mix-and-Match Multiple Image Formats to Balance DNN Training Pipeline", APSys
@@ -65,27 +149,30 @@ def liquid(*, cache_size: int | str = 0, **arguments):
         policy: ``"liquid"``: keep a part of every batch for the next epoch. ``"minio"``: keep a fixed random part of
             the shard. ``"none"``: keep nothing.
         read_order: ``"random"`` or, for disks on which seeking is slow, ``"sequential"``.
-        **arguments: Arguments of `multi_format`, except `mix`, which is implied.
+
+    The other arguments are those of `multi_format`, except `mix`, which is implied. Arguments that are None keep their
+    default.
 
     Returns:
         list[DataNode]: As `multi_format`.
 
     Raises:
         ValueError, TypeError: When `cache_size` is not a size.
+        RuntimeError, ValueError: As `multi_format`.
 
     Warns:
         UserWarning: `cache_size` is more than the memory that is available.
-        RuntimeError, ValueError: As `multi_format`.
     """
-    _plugin.load()
-    from nvidia.dali import fn
-
-    size = parse_size(cache_size, total_memory)
+    cache_size = parse_size(cache_size, total_memory)
     available = available_memory()
-    if size > available:
+    if cache_size > available:
         warnings.warn(
-            f"cache_size is {size / 1e9:.1f} GB, but {available / 1e9:.1f} GB of memory are available now: "
+            f"cache_size is {cache_size / 1e9:.1f} GB, but {available / 1e9:.1f} GB of memory are available now: "
             "the process may be killed when the cache fills",
             stacklevel=2,
         )
-    return fn.readers.liquid(cache_size=size, **arguments)
+    _, arguments = given(liquid, locals())
+    _plugin.load()
+    from nvidia.dali import fn
+
+    return fn.readers.liquid(**arguments)  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ..codec import decode, encode, peek, read_metadata
+from ..codec import Profile, decode, encode, peek, read_metadata
 from ..errors import ConversionError
 from .completeness import (
     is_complete_bmp,
@@ -107,10 +107,10 @@ def _parse_quality(name: str, quality: str) -> int:
 _TILE = 64  # rows
 _BAND = 1 << 22  # bytes: so much is decoded at once for a comparison
 
-_L3_PROFILES = {L3_FAST: "fast", "l3-raw": "raw", "l3-paper": "paper"}
+_L3_PROFILES: dict[str, Profile] = {L3_FAST: "fast", "l3-raw": "raw", "l3-paper": "paper"}
 
 
-def _l3(name: str, profile: str, effort: int) -> Format:
+def _l3(name: str, profile: Profile, effort: int) -> Format:
     def encode_l3(pixels: np.ndarray, metadata: Mapping[str, bytes]) -> bytes:
         return encode(pixels, profile=profile, effort=effort, metadata=metadata)
 

@@ -1,0 +1,231 @@
+"""The Python API without DALI: what threads gain in decode_batch, and L3 against PNG in PyTorch's DataLoader.
+
+    python benchmarks/python_api.py [--fhd FOLDER] [--photos FOLDER]
+
+takes PNG photographs of 1920x1080 pixels, and others of at least 500x375, and writes results/python_api.json. By
+default, it takes those of scikit-image, enlarged by reflection, which favours PNG: what repeats is quick to decompress.
+What is compared takes turns, and medians count. The DataLoader delivers whole photographs of 1024x512 pixels and random
+windows of 256x256, from files in the page cache: L3 by dali_l3.torch, PNG by Pillow and, where it is installed, by
+torchvision.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import itertools
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import torch
+from common import RESULTS, OthersLoad, Target, console, png, show_targets, write_results
+from PIL import Image
+from rich.table import Table
+from torch.utils.data import DataLoader, Dataset
+
+import dali_l3
+from dali_l3.torch import L3Folder, collate
+
+SIZE = (512, 1024)
+WINDOW = (256, 256)
+BATCH_SIZE = 16
+FILES = 64
+BATCHES = {"FHD": ((1080, 1920), 16, 1.9), "500x375": ((375, 500), 128, 1.8)}  # shape, images, target
+TARGETS = {"whole": 10, "windows": 30}  # times PNG's images/s by Pillow, at least
+WORKERS = [(0, None), (4, "fork"), (4, "spawn")]
+
+
+# ---- decode_batch ----------------------------------------------------------------------------------------------------
+
+
+def measure_threads(photos: datasets.Images, count: int, rounds: int) -> dict[str, Any]:
+    """Seconds for a batch with one thread and with two, which take turns."""
+    blobs = [dali_l3.encode(photo) for _, photo in zip(range(count), itertools.cycle(photos.values()))]
+    out = np.empty((count, *next(iter(photos.values())).shape), np.uint8)
+    seconds: dict[int, list[float]] = {1: [], 2: []}
+    for number in range(rounds + 1):
+        for threads, measured in seconds.items():
+            start = time.perf_counter()
+            dali_l3.decode_batch(blobs, out=out, threads=threads)
+            if number:  # the first is to warm up
+                measured.append(time.perf_counter() - start)
+    ratios = [one / two for one, two in zip(seconds[1], seconds[2], strict=True)]
+    return {
+        "images": count,
+        "images_per_s": {str(threads): count / statistics.median(measured) for threads, measured in seconds.items()},
+        "gain": statistics.median(ratios),
+        "gains": ratios,
+    }
+
+
+# ---- DataLoader ------------------------------------------------------------------------------------------------------
+
+
+class PngFolder(Dataset):
+    """PNG files as most training scripts read them: each decoded whole by itself, and cut if windows are asked for."""
+
+    def __init__(self, folder: Path, window: tuple[int, int] | None, decode: Callable[[Path], torch.Tensor]) -> None:
+        self.paths = sorted(folder.glob("*.png"))
+        self.window = window
+        self.decode = decode
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        image = self.decode(self.paths[index])
+        if self.window:
+            top, left = (
+                int(torch.randint(size - part + 1, ())) for size, part in zip(image.shape[1:], self.window, strict=True)
+            )
+            image = image[:, top : top + self.window[0], left : left + self.window[1]]
+        return image, 0
+
+
+def by_pillow(path: Path) -> torch.Tensor:
+    return torch.from_numpy(np.array(Image.open(path))).permute(2, 0, 1)
+
+
+def by_torchvision(path: Path) -> torch.Tensor:
+    from torchvision.io import read_image
+
+    return read_image(str(path))
+
+
+def systems(folder: Path, window: tuple[int, int] | None) -> dict[str, dict[str, Any]]:
+    """Arguments of a DataLoader for each system."""
+    found = {
+        "L3": {"dataset": L3Folder(folder, window=window), "collate_fn": collate},
+        "PNG, Pillow": {"dataset": PngFolder(folder, window, by_pillow)},
+    }
+    if importlib.util.find_spec("torchvision"):
+        found["PNG, torchvision"] = {"dataset": PngFolder(folder, window, by_torchvision)}
+    return found
+
+
+def check(loaders: dict[str, DataLoader]) -> None:
+    """Makes sure that all systems deliver the same batches, of whole images."""
+    wanted, *others = ([images for images, _ in loader] for loader in loaders.values())
+    for batches in others:
+        if not all(map(torch.equal, wanted, batches)):
+            raise SystemExit("the systems deliver different images")
+
+
+def images_per_s(loader: DataLoader, seconds: float) -> float:
+    """Whole epochs, until the time is over; workers have been started by an epoch before."""
+    images = 0
+    start = time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        for batch, _ in loader:
+            images += len(batch)
+    return images / (time.perf_counter() - start)
+
+
+def measure_loaders(folder: Path, kind: str, rounds: int, seconds: float) -> dict[str, Any]:
+    window = WINDOW if kind == "windows" else None
+    results = {}
+    for workers, method in WORKERS:
+        arguments = {"batch_size": BATCH_SIZE, "num_workers": workers}
+        if workers:
+            arguments |= {"persistent_workers": True, "multiprocessing_context": method}
+        loaders = {name: DataLoader(**arguments, **own) for name, own in systems(folder, window).items()}
+        if window is None:
+            check(loaders)
+        measured: dict[str, list[float]] = {name: [] for name in loaders}
+        for loader in loaders.values():
+            images_per_s(loader, 0.01)
+        for _ in range(rounds):
+            for name, loader in loaders.items():
+                measured[name].append(images_per_s(loader, seconds))
+        png_speed = statistics.median(measured["PNG, Pillow"])
+        results[f"{workers} workers" + (f", {method}" if method else "")] = {
+            name: {
+                "images_per_s": statistics.median(speeds),
+                "times_pillow": statistics.median(speeds) / png_speed,
+                "runs_images_per_s": speeds,
+            }
+            for name, speeds in measured.items()
+        }
+    return results
+
+
+def write_files(folder: Path, photos: datasets.Images) -> None:
+    for number, (name, photo) in zip(range(FILES), itertools.cycle(photos.items())):
+        path = folder / f"{number:03}-{name}"
+        dali_l3.imwrite(f"{path}.l3", photo)
+        Path(f"{path}.png").write_bytes(png(photo))
+
+
+# ---- report ----------------------------------------------------------------------------------------------------------
+
+
+def show(batches: dict[str, Any], loaders: dict[str, Any]) -> None:
+    table = Table("decode_batch", "1 thread, images/s", "2 threads", "gain")
+    for name, result in batches.items():
+        speeds = result["images_per_s"]
+        table.add_row(name, f"{speeds['1']:.0f}", f"{speeds['2']:.0f}", f"{result['gain']:.2f}")
+    console.print(table)
+    table = Table("DataLoader", "", "system", "images/s", "x Pillow")
+    for kind, results in loaders.items():
+        for workers, measured in results.items():
+            for name, figures in measured.items():
+                speeds = (f"{figures['images_per_s']:.0f}", f"{figures['times_pillow']:.1f}")
+                table.add_row(kind, workers, name, *speeds)
+    console.print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure the Python API without DALI.")
+    parser.add_argument("--fhd", type=Path, help="folder of PNG photographs of 1920x1080 pixels")
+    parser.add_argument("--photos", type=Path, help="folder of PNG photographs of at least 500x375 pixels")
+    parser.add_argument("--rounds", type=int, default=21, help="timed batches for each number of threads")
+    parser.add_argument("--epochs", type=int, default=5, help="timed runs of each DataLoader")
+    parser.add_argument("--seconds", type=float, default=2, help="rough length of such a run")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
+    arguments = parser.parse_args()
+
+    def photos(folder: Path | None, height: int, width: int) -> datasets.Images:
+        if folder is None:
+            return {name: datasets.enlarge(photo, height, width) for name, photo in datasets.bundled_photos().items()}
+        return {name: datasets.shrink(photo, height, width) for name, photo in datasets.read_photos(folder).items()}
+
+    others = OthersLoad()
+    batches, loaders, targets = {}, {}, []
+    for name, (shape, count, target) in BATCHES.items():
+        folder = arguments.fhd if name == "FHD" else arguments.photos
+        batches[name] = measure_threads(photos(folder, *shape), count, arguments.rounds)
+        targets.append(Target(f"decode_batch, {name}: 2 threads / 1", batches[name]["gain"], target))
+    with tempfile.TemporaryDirectory() as folder:
+        write_files(Path(folder), photos(arguments.fhd, *SIZE))
+        for kind, target in TARGETS.items():
+            loaders[kind] = measure_loaders(Path(folder), kind, arguments.epochs, arguments.seconds)
+            for workers, measured in loaders[kind].items():
+                targets.append(Target(f"{kind}, {workers}: L3 / Pillow", measured["L3"]["times_pillow"], target))
+    show(batches, loaders)
+    show_targets(targets)
+    results = {
+        "settings": {
+            "torch": torch.__version__,
+            "batch_size": BATCH_SIZE,
+            "files": FILES,
+            "size": list(SIZE),
+            "window": list(WINDOW),
+            "rounds": arguments.rounds,
+            "epochs": arguments.epochs,
+            "seconds": arguments.seconds,
+        },
+        "cpu_share_of_other_processes": others.share(),
+        "decode_batch": batches,
+        "data_loader": loaders,
+    }
+    console.print(f"Results: {write_results('python_api', results, targets, arguments.out)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""L3 for PyTorch without DALI: a data set over a folder, and a collate function that decodes a batch at once.
+
+>>> dataset = L3Folder("train", window=(256, 256))
+>>> loader = DataLoader(dataset, batch_size=32, shuffle=True, num_workers=4, collate_fn=collate)
+>>> for images, labels in loader: ...
+
+The data set says which part of which file a sample is; ``collate`` reads and decodes all of a batch in native threads,
+straight into one tensor: in pinned memory where there is a CUDA device, and in shared memory in a worker process. Of a
+file no more is read than its window needs.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import torch
+from torch.utils.data import Dataset, get_worker_info
+
+from ._arguments import integer, type_error
+from .batches import decode_sources
+from .image_files import StrPath, imshape
+from .jobs.outcomes import Outcome
+from .jobs.walking import scan
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ._arguments import Roi
+    from .batches import DTypes, Shapes
+
+Position = Literal["random", "center"]
+
+
+class Sample(NamedTuple):
+    """What `L3Folder` says of a sample: where its pixels are.
+
+    Attributes:
+        path: The image's file.
+        label: The number of its class; -1 if it has none.
+        target: The target's file, if the data set has targets.
+        window: The part to read of both, ``(top, left, height, width)``; None: everything.
+    """
+
+    path: str
+    label: int
+    target: str | None
+    window: Roi | None
+
+
+class L3Folder(Dataset[Sample]):
+    """The L3 files in a folder and below, sorted by path; each is a `Sample`, which `collate` decodes.
+
+    Args:
+        root: The folder. Those in it are classes, numbered from 0 in the order of their names.
+        window: (height, width) of the part to read of each image; by default all of it.
+        position: Where the window is: ``"random"``, drawn anew for each access by PyTorch's generator, or ``"center"``.
+        targets: Folder with a file of the same relative path for each image, a label map for instance. It takes the
+            place of the label.
+
+    Attributes:
+        classes: The names of the classes.
+
+    Raises:
+        OSError: A folder cannot be read, or a link leads nowhere.
+        ValueError: There are no L3 files, or targets are missing.
+    """
+
+    def __init__(
+        self,
+        root: StrPath,
+        *,
+        window: tuple[int, int] | None = None,
+        position: Position = "random",
+        targets: StrPath | None = None,
+    ) -> None:
+        if position not in ("random", "center"):
+            raise ValueError(f"position must be 'random' or 'center', not {position!r}")
+        self._root = os.fspath(root)
+        self._targets = None if targets is None else os.fspath(targets)
+        self._window = None if window is None else _size(window)
+        self._position = position
+        self._files = sorted(_l3_files(self._root))
+        if not self._files:
+            raise ValueError(f"{self._root}: no L3 files in this folder or below")
+        folders = {file.split(os.sep, 1)[0] for file in self._files if os.sep in file}
+        self.classes = sorted(folders)
+        self._numbers = {name: number for number, name in enumerate(self.classes)}
+        if self._targets is not None:
+            _check_targets(self._targets, self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __getitem__(self, index: int) -> Sample:
+        file = self._files[index]
+        path = os.path.join(self._root, file)
+        folder, separator, _ = file.partition(os.sep)
+        label = self._numbers[folder] if separator else -1
+        target = None if self._targets is None else os.path.join(self._targets, file)
+        return Sample(path, label, target, None if self._window is None else self._place(path, self._window))
+
+    def _place(self, path: str, window: tuple[int, int]) -> Roi:
+        extents = imshape(path)[:2]
+        if any(extent < size for extent, size in zip(extents, window, strict=True)):
+            raise ValueError(f"{path}: the image of {extents} is smaller than the window of {window} pixels")
+        top, left = (self._offset(extent - size) for extent, size in zip(extents, window, strict=True))
+        return top, left, *window
+
+    def _offset(self, room: int) -> int:
+        return room // 2 if self._position == "center" else int(torch.randint(room + 1, ()))
+
+
+def collate(samples: Sequence[Sample], threads: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+    """Reads and decodes the samples of a batch, for a DataLoader's ``collate_fn``.
+
+    Args:
+        samples: Items of an `L3Folder`.
+        threads: How many to decode in; by default one for each CPU, and one in a worker process, which has others
+            beside it. ``functools.partial(collate, threads=2)`` sets it.
+
+    Returns:
+        The images and, without targets, the labels, int64 of shape (N,), or else the targets. Images are tensors of
+        shape (N, C, H, W), in channels-last memory, or (N, H, W) if they were encoded without channels; uint8 or
+        uint16.
+
+    Raises:
+        OSError, L3Error: As `dali_l3.decode_batch`.
+        ValueError: The images differ in shape or dtype; the message starts with the path of the first that does.
+    """
+    if threads is None and get_worker_info() is not None:
+        threads = 1
+    windows = [sample.window for sample in samples]
+    images = _decode([sample.path for sample in samples], windows, threads)
+    targets = [sample.target for sample in samples if sample.target is not None]
+    if targets:
+        return images, _decode(targets, windows, threads)
+    return images, torch.tensor([sample.label for sample in samples])
+
+
+def _decode(paths: list[str], windows: list[Roi | None], threads: int | None) -> torch.Tensor:
+    batch = torch.empty(0)
+
+    def allocate(shapes: Shapes, dtypes: DTypes) -> list[NDArray[Any]]:
+        nonlocal batch
+        _check_same(paths, shapes, dtypes)
+        batch = _memory((len(paths), *shapes[0]), getattr(torch, dtypes[0].name))
+        return list(batch.numpy())
+
+    decode_sources(list(paths), None, threads, windows, None, allocate)
+    if get_worker_info() is not None:
+        batch = _shared(batch)
+    return batch.permute(0, 3, 1, 2) if batch.ndim == 4 else batch
+
+
+def _check_same(paths: list[str], shapes: Shapes, dtypes: DTypes) -> None:
+    def described(number: int) -> str:
+        return f"{dtypes[number]} of shape {shapes[number]}"
+
+    for number, path in enumerate(paths):
+        if (shapes[number], dtypes[number]) != (shapes[0], dtypes[0]):
+            raise ValueError(
+                f"{path} is {described(number)}, but {paths[0]} is {described(0)}: "
+                "the images of a batch must be alike; give L3Folder a window, or batch images of one size"
+            )
+
+
+_reused = torch.empty(0, dtype=torch.uint8)  # a worker's, whose batches leave it as copies
+
+
+def _memory(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    if get_worker_info() is None:
+        return torch.empty(shape, dtype=dtype, pin_memory=torch.cuda.is_available())
+    global _reused
+    size = math.prod(shape) * dtype.itemsize
+    if len(_reused) < size:
+        _reused = torch.empty(size, dtype=torch.uint8)
+    return _reused[:size].view(dtype).view(shape)
+
+
+def _shared(batch: torch.Tensor) -> torch.Tensor:
+    """A copy that the training process gets as it is.
+
+    It is written as a file: to decode into new shared memory takes longer, for each page has to be faulted in.
+    """
+    size = batch.numel() * batch.itemsize
+    descriptor = os.memfd_create("dali_l3")
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(memoryview(batch.numpy()).cast("B"))
+        storage = torch.UntypedStorage._new_shared_fd_cpu(descriptor, size)
+    finally:
+        os.close(descriptor)
+    return torch.empty(0, dtype=batch.dtype).set_(storage).view(batch.shape)
+
+
+def _size(window: Any) -> tuple[int, int]:
+    try:
+        height, width = window
+    except TypeError:
+        raise type_error("window", window, "(height, width)") from None
+    return integer("window's height", height), integer("window's width", width)
+
+
+def _l3_files(root: str) -> Iterator[str]:
+    """Paths relative to `root`; hidden files and folders are left out."""
+    for found in scan(root):
+        if isinstance(found, Outcome):
+            if found.status == "failed":
+                raise OSError(f"{found.source}: {found.reason}")
+        elif found.path.lower().endswith(".l3") and not found.is_folder:
+            yield found.path
+
+
+def _check_targets(root: str, files: list[str]) -> None:
+    missing = [file for file in files if not os.path.isfile(os.path.join(root, file))]
+    if missing:
+        raise ValueError(f"{root}: no targets for {len(missing)} of {len(files)} images, such as {missing[0]}")
