@@ -90,8 +90,8 @@ def encode(
     Raises:
         TypeError: The dtype is not supported, `array` is masked, or a Pillow image whose array is not its colours (mode
             "P", "CMYK", "1", …), the metadata is not bytes by name, or an argument has a wrong type.
-        L3Error: The shape is not supported (such as one with channels first), the image or its metadata exceeds the limits of the format, or the profile
-            or the effort is unknown.
+        L3Error: The shape is not supported (such as one with channels first), the image or its metadata exceeds the
+            limits of the format, or the profile or the effort is unknown.
     """
     _check_meaning(array)
     array = np.asarray(array)
