@@ -1,9 +1,9 @@
 // Dealing of formats, hits and misses to batches.
 #include "plans/stratified_epoch.h"
 
-#include <cstdlib>
 #include <numeric>
 
+#include "orders.h"
 #include "plans/random.h"
 #include "testing.h"
 
@@ -91,8 +91,8 @@ TEST(every_sample_is_dealt_once_and_every_segment_has_its_share) {
       for (size_t stratum = 0, next = 0; stratum < strata.size(); stratum++) {
         const auto [kept, others] = counts[stratum];
         const auto total = static_cast<int64_t>(strata[stratum].hits.size() + strata[stratum].misses.size());
-        CHECK(std::abs(kept * size - strata[stratum].kept * part) < size);
-        CHECK(std::abs((kept + others) * size - total * part) < size);
+        CHECK(is_share(kept, strata[stratum].kept, part, size));
+        CHECK(is_share(kept + others, total, part, size));
         for (int64_t j = 0; j < kept + others; j++) {
           const PlannedSample &sample = segment[next++];
           CHECK_EQUAL(sample.hit, j < kept && !strata[stratum].hits.empty());
