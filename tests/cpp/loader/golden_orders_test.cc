@@ -103,19 +103,19 @@ TEST(orders_never_change) {
   } golden[] = {
       {Policy::mix, 5, 0xBB1D865EB519C7A5},
       {Policy::mix, 61, 0xC2C9A6EF5DE459E5},
-      {Policy::mix, 500, 0x6D6F3654A499283D},
+      {Policy::mix, 200, 0x4B2765401951CEA5},
       {Policy::shuffled_mix, 5, 0x15441A508379C9E6},
       {Policy::shuffled_mix, 61, 0x9C10908A46F38333},
-      {Policy::shuffled_mix, 500, 0xD81DD54C6BFC87B7},
+      {Policy::shuffled_mix, 200, 0x1E100507E7891294},
       {Policy::minio, 5, 0x4D0D60BFC839D766},
       {Policy::minio, 61, 0xA379358E8AB3D570},
-      {Policy::minio, 500, 0xDF25CF77347C0484},
+      {Policy::minio, 200, 0x235AF04C4C7B8BF7},
       {Policy::liquid, 5, 0xCFF9A346338ACAC6},
       {Policy::liquid, 61, 0x8D68DA43F8C62FDC},
-      {Policy::liquid, 500, 0x4036CE85F1DE3E09},
+      {Policy::liquid, 200, 0x1090A3FB6D6B0207},
       {Policy::sequential_liquid, 5, 0x7C4411756E8B0801},
       {Policy::sequential_liquid, 61, 0x878721E0451BF0E3},
-      {Policy::sequential_liquid, 500, 0x94DC7B47D0B55D51},
+      {Policy::sequential_liquid, 200, 0xB5D93331CAE57FAA},
   };
   for (const auto &[policy, size, hash] : golden) {
     const testing::Context context("policy %d, %d samples", static_cast<int>(policy), static_cast<int>(size));
