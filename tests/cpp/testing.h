@@ -45,6 +45,8 @@ std::string error_of(Call call) {
     call();
   } catch (const std::runtime_error &error) {
     return error.what();
+  } catch (const std::invalid_argument &error) {
+    return error.what();
   }
   return "";
 }

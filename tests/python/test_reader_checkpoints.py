@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -180,16 +182,22 @@ def test_checkpoints_are_refused_by_readers_of_the_other_kind(dataset, exec_dyna
         )
 
 
+def state_of(seed: int, batch: int) -> bytes:
+    """A reader's part of a checkpoint: its seed, the number of the next batch, and their checksum."""
+    numbers = f"{seed} {batch}".encode()
+    return numbers + f" {zlib.crc32(numbers):08x}".encode()
+
+
 @pytest.mark.parametrize(
     "state",
-    [b"", b" ", b"7", b"7 ", b" 2", b"7 x", b"x 2", b"7 -1", b"7 2 ", b"7 2x", b"7  2", b"7 2 2"]
-    + [b"99999999999999999999 2", b"7 99999999999999999999"],
+    [b"", b" ", b"7", b"7 ", b" 2", b"7 2", b"7 2 2", state_of(7, -1), state_of(2**63, 2), state_of(7, 2**63)]
+    + [state_of(7, 2).replace(b"2", b"3", 1), state_of(7, 2)[:-1], state_of(7, 2) + b" ", b" " + state_of(7, 2)],
 )
 def test_a_damaged_checkpoint_is_refused(dataset, state):
     reading = Reading(readers.multi_format, checkpointing=True, file_root=dataset, seed=7)
     reading.batches(2)
     checkpoint = reading.pipeline.checkpoint()
-    name, good = b"\n\x06reader\x12", b"7 2"  # followed by the state: its length, the seed and the position
+    name, good = b"\n\x06reader\x12", state_of(7, 2)  # followed by the state and its length
     field = name + bytes([len(good)]) + good
     assert checkpoint.count(field) == 1
     size = checkpoint[checkpoint.index(field) - 1]

@@ -15,6 +15,12 @@ namespace dali_l3 {
 // The outputs that a decoder has beside the images: which samples are valid, with on_error="zeros".
 int ValidityOutputs(const dali::OpSpec &spec);
 
+// Bytes of a sample's elements.
+template <typename Backend>
+size_t BytesOf(const dali::TensorList<Backend> &list, int sample) {
+  return static_cast<size_t>(dali::volume(list.tensor_shape_span(sample))) * list.type_info().size();
+}
+
 class EncodedBatch {
  public:
   struct Sample {

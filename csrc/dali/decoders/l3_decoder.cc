@@ -15,10 +15,6 @@ using dali::CPUBackend;
 // occupies all threads.
 constexpr uint32_t kTilesPerPiece = 64;
 
-size_t BytesOf(const dali::TensorList<CPUBackend> &list, int sample) {
-  return static_cast<size_t>(dali::volume(list.tensor_shape_span(sample))) * list.type_info().size();
-}
-
 }  // namespace
 
 L3Decoder::L3Decoder(const dali::OpSpec &spec) : StatelessOperator(spec), batch_(spec) {}

@@ -58,8 +58,7 @@ void L3DecoderMixed::RunImpl(dali::Workspace &ws) {
   const auto &samples = batch_.samples();
   for (int i = 0; i < static_cast<int>(samples.size()); i++) {
     if (samples[i].problem.empty()) continue;
-    const size_t bytes = static_cast<size_t>(dali::volume(output.tensor_shape_span(i))) * output.type_info().size();
-    if (cudaMemsetAsync(output.raw_mutable_tensor(i), 0, bytes, ws.stream()) != cudaSuccess)
+    if (cudaMemsetAsync(output.raw_mutable_tensor(i), 0, BytesOf(output, i), ws.stream()) != cudaSuccess)
       throw std::runtime_error("decoders.l3: setting a sample to zeros failed");
   }
   if (ws.NumOutput() == 1) return;

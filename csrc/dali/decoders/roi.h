@@ -2,7 +2,7 @@
 // fn.decoders.image_slice.
 //
 // DALI ships the headers of the classes behind those operators but does not export their code, so the arguments are
-// read here, for images alone and by the rules of DALI's documentation. Axis 0 is the height, axis 1 the width.
+// read here, for images alone; csrc/roi says what they mean.
 #pragma once
 
 #include <vector>
@@ -11,26 +11,22 @@
 #include "dali/pipeline/operator/op_spec.h"
 #include "dali/pipeline/workspace/workspace.h"
 #include "l3/l3.h"
+#include "roi/arguments.h"
+#include "roi/region.h"
 
 namespace dali_l3 {
-
-// A window along one axis, pixels.
-struct Interval {
-  int64_t start, end;
-};
 
 // `crop` or `crop_h` and `crop_w`; `crop_pos_x`, `crop_pos_y`, `rounding`.
 class CropArguments {
  public:
   explicit CropArguments(const dali::OpSpec &spec);
-  bool NamesRegion() const { return crop_.HasExplicitValue() || height_.HasExplicitValue(); }
   void Acquire(const dali::OpSpec &spec, const dali::Workspace &ws, int batch_size);
-  Interval Window(int sample, int axis, int64_t extent) const;
+  roi::Interval Window(int sample, int axis, int64_t extent) const;
 
  private:
   dali::ArgValue<float, 1> crop_;
   dali::ArgValue<float> height_, width_, position_y_, position_x_;
-  bool truncate_;
+  roi::Rounding rounding_;
 };
 
 // `start`, `end`, `shape` or their `rel_` forms, or the inputs anchor and shape with `normalized_anchor` and
@@ -38,19 +34,18 @@ class CropArguments {
 class SliceArguments {
  public:
   explicit SliceArguments(const dali::OpSpec &spec);
-  bool NamesRegion() const { return named_ || positional_; }
   void Acquire(const dali::OpSpec &spec, const dali::Workspace &ws, int batch_size);
-  Interval Window(int sample, int axis, int64_t extent) const;
+  roi::Interval Window(int sample, int axis, int64_t extent) const;
 
  private:
   void AcquireAxes(const dali::OpSpec &spec, const dali::Workspace &ws, int batch_size);
   void AcquireInputs(const dali::Workspace &ws, int batch_size);
-  Interval NamedWindow(int sample, int index, int64_t extent) const;
-  Interval InputWindow(int sample, int index, int64_t extent) const;
+  roi::Slice NamedSlice(int sample, int index) const;
+  roi::Slice InputSlice(int sample, int index) const;
 
   dali::ArgValue<int, 1> start_, end_, shape_, axes_;
   dali::ArgValue<float, 1> rel_start_, rel_end_, rel_shape_;
-  bool named_, positional_;
+  bool by_inputs_;
   bool normalized_anchor_, normalized_shape_;
   std::vector<int> axis_names_;  // as axes; empty where `axes` rules
   std::vector<std::vector<int>>
@@ -76,8 +71,9 @@ class RoiArguments {
   l3_rect RegionOfNoImage(int sample) const;
 
  private:
-  Interval Window(int sample, int axis, int64_t extent) const;
+  roi::Interval Window(int sample, int axis, int64_t extent) const;
 
+  roi::Source source_;
   CropArguments crop_;
   SliceArguments slice_;
 };

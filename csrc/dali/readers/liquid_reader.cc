@@ -1,96 +1,28 @@
 // readers.liquid: a reader whose batches all cost the disk the same.
 
-#include <stdexcept>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "loader/input/arena.h"
-#include "loader/plans/format_groups.h"
-#include "loader/plans/liquid_plan.h"
-#include "loader/plans/minio_plan.h"
-#include "loader/plans/mix_plan.h"
+#include "loader/arguments/sampling.h"
 #include "reader.h"
 
 namespace dali_l3 {
 namespace {
 
-// Bytes of memory that an entry takes up when it is held.
-uint64_t MemoryOf(const loader::Entry &entry) {
-  uint64_t bytes = loader::extents(entry.file.size);
-  for (const loader::File &companion : entry.companions) bytes += loader::extents(companion.size);
-  return bytes;
+loader::LiquidArguments Arguments(const dali::OpSpec &spec) {
+  loader::LiquidArguments arguments;
+  arguments.shards = ShardArguments(spec);
+  arguments.policy = spec.GetArgument<std::string>("policy");
+  arguments.read_order = spec.GetArgument<std::string>("read_order");
+  arguments.cache_size = spec.GetArgument<int64_t>("cache_size");
+  arguments.random_shuffle = spec.GetArgument<bool>("random_shuffle");
+  arguments.has_initial_fill = spec.ArgumentDefined("initial_fill");
+  arguments.has_shuffle_after_epoch_seed = spec.ArgumentDefined("shuffle_after_epoch_seed");
+  return arguments;
 }
 
 class LiquidReader : public Reader {
  public:
-  explicit LiquidReader(const dali::OpSpec &spec)
-      : Reader(spec),
-        policy_(spec.GetArgument<std::string>("policy")),
-        cache_size_(spec.GetArgument<int64_t>("cache_size")) {
-    if (policy_ != "liquid" && policy_ != "minio" && policy_ != "none")
-      throw std::invalid_argument("policy is \"" + policy_ + R"(", but must be "liquid", "minio" or "none")");
-    const auto order = spec.GetArgument<std::string>("read_order");
-    if (order != "random" && order != "sequential")
-      throw std::invalid_argument("read_order is \"" + order + R"(", but must be "random" or "sequential")");
-    sequential_ = order == "sequential";
-    if (cache_size_ < 0)
-      throw std::invalid_argument("cache_size is " + std::to_string(cache_size_) + " bytes, but must not be negative");
-    if (!spec.GetArgument<bool>("random_shuffle"))
-      throw std::invalid_argument("readers.liquid always shuffles: without random_shuffle use readers.multi_format");
-    if (sequential_ && policy_ != "liquid")
-      throw std::invalid_argument("read_order=\"sequential\" needs policy=\"liquid\"");
-    if (spec.ArgumentDefined("initial_fill"))
-      DALI_WARN("readers.liquid shuffles the whole shard: initial_fill has no effect.");
-    if (spec.ArgumentDefined("shuffle_after_epoch_seed"))
-      DALI_WARN("readers.liquid shuffles by seed: shuffle_after_epoch_seed has no effect.");
-    if (spec.GetArgument<int>("num_shards") > 1 && !spec.GetArgument<bool>("stick_to_shard"))
-      DALI_WARN("readers.liquid keeps its shard in all epochs, as with stick_to_shard=True.");
-    Init();
-  }
-
- protected:
-  loader::CatalogueOptions MakeCatalogueOptions() const override {
-    loader::CatalogueOptions options = Reader::MakeCatalogueOptions();
-    options.sniff = options.sizes = true;
-    return options;
-  }
-
-  loader::EngineOptions MakeEngineOptions() const override {
-    loader::EngineOptions options = Reader::MakeEngineOptions();
-    options.reading.cache_bytes = policy_ == "none" ? 0 : cache_size_;
-    return options;
-  }
-
-  loader::ShardOptions MakeShardOptions() const override {
-    loader::ShardOptions options = Reader::MakeShardOptions();
-    options.stick_to_shard = true;
-    return options;
-  }
-
-  std::unique_ptr<loader::EpochPlan> MakePlan(const loader::Catalogue &catalogue, int64_t seed) const override {
-    const loader::ShardOptions shards = MakeShardOptions();
-    auto groups = loader::format_groups(FormatsOf(catalogue), shards, true);
-    std::vector<uint64_t> bytes;
-    bytes.reserve(catalogue.entries.size());
-    for (const loader::Entry &entry : catalogue.entries) bytes.push_back(MemoryOf(entry));
-    const auto cache_bytes = static_cast<uint64_t>(cache_size_);
-
-    if (policy_ == "none") return std::make_unique<loader::MixPlan>(shards, std::move(groups), true, seed);
-    if (policy_ == "minio")
-      return std::make_unique<loader::MinioPlan>(shards, std::move(groups), bytes, cache_bytes, seed);
-    loader::LiquidPlanOptions options;
-    options.shards = shards;
-    options.cache_bytes = cache_bytes;
-    options.seed = seed;
-    options.sequential = sequential_;
-    return std::make_unique<loader::LiquidPlan>(options, std::move(groups), bytes);
-  }
-
- private:
-  const std::string policy_;
-  const int64_t cache_size_;  // bytes
-  bool sequential_ = false;
+  explicit LiquidReader(const dali::OpSpec &spec) : Reader(spec, loader::liquid_sampling(Arguments(spec))) {}
 };
 
 }  // namespace

@@ -1,70 +1,30 @@
 // readers.multi_format: fn.readers.file for datasets of several formats.
 
-#include <stdexcept>
+#include <string>
 #include <utility>
 
-#include "loader/plans/file_plan.h"
-#include "loader/plans/format_groups.h"
-#include "loader/plans/mix_plan.h"
+#include "loader/arguments/sampling.h"
 #include "reader.h"
 
 namespace dali_l3 {
 namespace {
 
+loader::MultiFormatArguments Arguments(const dali::OpSpec &spec) {
+  loader::MultiFormatArguments arguments;
+  arguments.shards = ShardArguments(spec);
+  if (std::string mix; spec.TryGetArgument(mix, "mix")) arguments.mix = std::move(mix);
+  arguments.random_shuffle = spec.GetArgument<bool>("random_shuffle");
+  arguments.shuffle_after_epoch = spec.GetArgument<bool>("shuffle_after_epoch");
+  if (spec.ArgumentDefined("initial_fill")) arguments.initial_fill = spec.GetArgument<int>("initial_fill");
+  if (spec.ArgumentDefined("shuffle_after_epoch_seed"))
+    arguments.shuffle_after_epoch_seed = spec.GetArgument<int64_t>("shuffle_after_epoch_seed");
+  arguments.checkpointing = spec.GetArgument<bool>("checkpointing");
+  return arguments;
+}
+
 class MultiFormatReader : public Reader {
  public:
-  explicit MultiFormatReader(const dali::OpSpec &spec)
-      : Reader(spec),
-        random_shuffle_(spec.GetArgument<bool>("random_shuffle")),
-        shuffle_after_epoch_(spec.GetArgument<bool>("shuffle_after_epoch")) {
-    if (std::string mix; spec.TryGetArgument(mix, "mix")) {
-      if (mix != "dataset") throw std::invalid_argument("mix is \"" + mix + "\", but must be \"dataset\" or None");
-      mixes_ = true;
-    }
-    if (mixes_ && spec.ArgumentDefined("initial_fill"))
-      DALI_WARN("mix=\"dataset\" shuffles the whole shard: initial_fill has no effect.");
-    if (spec.ArgumentDefined("shuffle_after_epoch_seed") && (mixes_ || !shuffle_after_epoch_))
-      DALI_WARN(
-          "shuffle_after_epoch_seed has no effect without shuffle_after_epoch, nor with mix=\"dataset\", which "
-          "shuffles by seed.");
-    Init();
-  }
-
- protected:
-  loader::CatalogueOptions MakeCatalogueOptions() const override {
-    loader::CatalogueOptions options = Reader::MakeCatalogueOptions();
-    options.sniff |= mixes_;
-    return options;
-  }
-
-  loader::ShardOptions MakeShardOptions() const override {
-    loader::ShardOptions options = Reader::MakeShardOptions();
-    options.stick_to_shard |= mixes_ || shuffle_after_epoch_;
-    return options;
-  }
-
-  std::unique_ptr<loader::EpochPlan> MakePlan(const loader::Catalogue &catalogue, int64_t seed) const override {
-    if (mixes_) {
-      const loader::ShardOptions shards = MakeShardOptions();
-      const bool shuffled = random_shuffle_ || shuffle_after_epoch_;
-      auto groups = loader::format_groups(FormatsOf(catalogue), shards, shuffled);
-      return std::make_unique<loader::MixPlan>(shards, std::move(groups), shuffled, seed);
-    }
-    loader::FilePlanOptions options;
-    options.shards = Reader::MakeShardOptions();
-    options.random_shuffle = random_shuffle_;
-    options.initial_fill = spec_.GetArgument<int>("initial_fill");
-    options.seed = seed;
-    options.shuffle_after_epoch = shuffle_after_epoch_;
-    spec_.TryGetArgument(options.shuffle_after_epoch_seed, "shuffle_after_epoch_seed");
-    options.checkpointing = checkpointing_;
-    return std::make_unique<loader::FilePlan>(options, static_cast<int64_t>(catalogue.entries.size()));
-  }
-
- private:
-  const bool random_shuffle_;
-  const bool shuffle_after_epoch_;
-  bool mixes_ = false;
+  explicit MultiFormatReader(const dali::OpSpec &spec) : Reader(spec, loader::multi_format_sampling(Arguments(spec))) {}
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "reader.h"
 
-#include <charconv>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -8,6 +7,7 @@
 
 #include "dali/pipeline/operator/checkpointing/op_checkpoint.h"
 #include "interrupt.h"
+#include "loader/checkpoint.h"
 #include "reader_statistics.h"
 
 namespace dali_l3 {
@@ -15,31 +15,7 @@ namespace {
 
 using dali::CPUBackend;
 
-// What a checkpoint holds: all that the next batch follows from, besides the arguments.
-struct State {
-  int64_t seed = 0;
-  int64_t position = 0;  // number of the next batch
-};
-
-// Samples that are read ahead by default. A batch is scheduled only when DALI asks for another: were it but one batch
-// ahead, the disk would be idle whenever all of that had come before.
-constexpr int kSamplesAhead = 64;
-
 void Warn(const std::string &message) { DALI_WARN(message); }
-
-loader::OnError ParseOnError(const std::string &name) {
-  if (name == "raise") return loader::OnError::raise;
-  if (name == "skip") return loader::OnError::skip;
-  if (name == "substitute") return loader::OnError::substitute;
-  throw std::invalid_argument("on_error is \"" + name + R"(", but must be "raise", "skip" or "substitute")");
-}
-
-loader::Check ParseCheck(const std::string &name) {
-  if (name == "none") return loader::Check::none;
-  if (name == "headers") return loader::Check::headers;
-  if (name == "content") return loader::Check::content;
-  throw std::invalid_argument("check is \"" + name + R"(", but must be "none", "headers" or "content")");
-}
 
 // Outputs memory that the engine owns too.
 void Share(dali::TensorList<CPUBackend> &output, int sample, const loader::FileBytes &file, const std::string &path) {
@@ -52,34 +28,49 @@ void Share(dali::TensorList<CPUBackend> &output, int sample, const loader::FileB
 
 }  // namespace
 
-std::vector<loader::FileFormat> FormatsOf(const loader::Catalogue &catalogue) {
-  std::vector<loader::FileFormat> formats;
-  formats.reserve(catalogue.entries.size());
-  for (const loader::Entry &entry : catalogue.entries) formats.push_back(entry.format);
-  return formats;
-}
-
 int CompanionOutputs(const dali::OpSpec &spec) {
   std::vector<std::string> companions;
   spec.TryGetRepeatedArgument(companions, "companions");
   return static_cast<int>(companions.size());
 }
 
-Reader::Reader(const dali::OpSpec &spec)
-    : Operator(spec),
-      checkpointing_(spec.GetArgument<bool>("checkpointing")),
-      seed_(spec.GetArgument<int64_t>("seed")) {
+loader::ShardOptions ShardArguments(const dali::OpSpec &spec) {
+  loader::ShardOptions shards;
+  shards.shard_id = spec.GetArgument<int>("shard_id");
+  shards.num_shards = spec.GetArgument<int>("num_shards");
+  shards.stick_to_shard = spec.GetArgument<bool>("stick_to_shard");
+  shards.pad_last_batch = spec.GetArgument<bool>("pad_last_batch");
+  shards.batch_size = spec.GetArgument<int>("max_batch_size");
+  return shards;
+}
+
+Reader::Reader(const dali::OpSpec &spec, loader::Sampling sampling)
+    : Operator(spec), sampling_(std::move(sampling)), seed_(spec.GetArgument<int64_t>("seed")) {
   if (spec.GetArgument<bool>("skip_cached_images"))
     throw std::invalid_argument(
         "skip_cached_images is not supported: this reader does not know of the decoder's cache");
+  for (const std::string &warning : sampling_.warnings) Warn(warning);
+  if (!spec.GetArgument<bool>("lazy_init")) engine();
 }
 
-void Reader::Init() {
-  if (!spec_.GetArgument<bool>("lazy_init")) engine();
+loader::ReadingArguments Reader::ReadArguments() const {
+  loader::ReadingArguments arguments;
+  arguments.use_o_direct = spec_.GetArgument<bool>("use_o_direct");
+  arguments.check = spec_.GetArgument<std::string>("check");
+  arguments.on_error = spec_.GetArgument<std::string>("on_error");
+  if (std::string path; spec_.TryGetArgument(path, "substitute")) arguments.substitute = std::move(path);
+  arguments.companions = CompanionOutputs(spec_);
+  arguments.strict = spec_.GetArgument<bool>("strict");
+  arguments.read_threads = spec_.GetArgument<int>("read_threads");
+  if (int depth; spec_.TryGetArgument(depth, "prefetch_queue_depth")) arguments.prefetch_queue_depth = depth;
+  arguments.batch_size = max_batch_size_;
+  return arguments;
 }
 
-loader::CatalogueOptions Reader::MakeCatalogueOptions() const {
-  loader::CatalogueOptions options;
+loader::CatalogueOptions Reader::ListingOptions() const {
+  loader::CatalogueOptions options = loader::listing_options(ReadArguments());
+  options.sniff |= sampling_.needs_formats;
+  options.sizes = sampling_.needs_sizes;
   if (std::string root; spec_.TryGetArgument(root, "file_root")) options.file_root = std::move(root);
   if (std::string list; spec_.TryGetArgument(list, "file_list")) options.file_list = std::move(list);
   if (std::vector<std::string> files; spec_.TryGetRepeatedArgument(files, "files")) options.files = std::move(files);
@@ -89,54 +80,18 @@ loader::CatalogueOptions Reader::MakeCatalogueOptions() const {
   options.case_sensitive_filter = spec_.GetArgument<bool>("case_sensitive_filter");
   spec_.TryGetRepeatedArgument(options.companions, "companions");
   spec_.TryGetRepeatedArgument(options.missing_companions, "missing_companions");
-  options.on_error = ParseOnError(spec_.GetArgument<std::string>("on_error"));
-  // Listing reads no file as a whole: what is wrong behind a header is found when the file is read.
-  options.check_headers = ParseCheck(spec_.GetArgument<std::string>("check")) != loader::Check::none;
-  options.strict = spec_.GetArgument<bool>("strict");
-  options.threads = spec_.GetArgument<int>("read_threads");
-  options.sniff = options.on_error != loader::OnError::raise;  // bad files are left out only if somebody looks at them
-  return options;
-}
-
-loader::EngineOptions Reader::MakeEngineOptions() const {
-  loader::EngineOptions options;
-  options.reading.mode =
-      spec_.GetArgument<bool>("use_o_direct") ? loader::ReadMode::direct : loader::ReadMode::buffered;
-  options.reading.check = ParseCheck(spec_.GetArgument<std::string>("check"));
-  options.read_threads = spec_.GetArgument<int>("read_threads");
-  if (!spec_.TryGetArgument(options.batches_ahead, "prefetch_queue_depth"))
-    options.batches_ahead = (kSamplesAhead + max_batch_size_ - 1) / max_batch_size_;
-  if (options.batches_ahead < 0) throw std::invalid_argument("prefetch_queue_depth must not be negative");
-  options.on_error = ParseOnError(spec_.GetArgument<std::string>("on_error"));
-  const bool has_substitute = spec_.TryGetArgument(options.substitute, "substitute");
-  if (has_substitute != (options.on_error == loader::OnError::substitute))
-    throw std::invalid_argument(
-        R"(on_error="substitute" needs the argument substitute, a path, which is of no use otherwise)");
-  if (has_substitute && CompanionOutputs(spec_) > 0)
-    throw std::invalid_argument(
-        R"(on_error="substitute" cannot be used with companions: the substitute has none. Use "skip")");
-  return options;
-}
-
-loader::ShardOptions Reader::MakeShardOptions() const {
-  loader::ShardOptions options;
-  options.shard_id = spec_.GetArgument<int>("shard_id");
-  options.num_shards = spec_.GetArgument<int>("num_shards");
-  options.stick_to_shard = spec_.GetArgument<bool>("stick_to_shard");
-  options.pad_last_batch = spec_.GetArgument<bool>("pad_last_batch");
-  options.batch_size = max_batch_size_;
   return options;
 }
 
 loader::Engine &Reader::engine() const {
   std::lock_guard lock(engine_mutex_);
   if (engine_) return *engine_;
-  const loader::EngineOptions options =
-      MakeEngineOptions();  // first, since listing takes longer than to find fault with them
+  // First, since listing takes longer than to find fault with them.
+  const loader::EngineOptions options = loader::engine_options(ReadArguments(), sampling_.cache_bytes);
   loader::Catalogue catalogue;
   {
     const InterruptGuard guard;
-    loader::CatalogueOptions listing = MakeCatalogueOptions();
+    loader::CatalogueOptions listing = ListingOptions();
     listing.cancelled = guard.interrupted();
     catalogue = loader::list_dataset(listing);
   }
@@ -147,13 +102,13 @@ loader::Engine &Reader::engine() const {
 }
 
 std::unique_ptr<loader::SampleOrder> Reader::MakeOrder(const loader::Catalogue &catalogue) const {
-  return std::make_unique<loader::SampleOrder>(MakeShardOptions(), catalogue.entries.size(),
-                                               MakePlan(catalogue, seed_));
+  return std::make_unique<loader::SampleOrder>(sampling_.shards, catalogue.entries.size(),
+                                               sampling_.make_plan(catalogue, seed_));
 }
 
 dali::ReaderMeta Reader::GetReaderMeta() const {
   const auto size = static_cast<int64_t>(engine().catalogue().entries.size());
-  const loader::ShardOptions shards = MakeShardOptions();
+  const loader::ShardOptions &shards = sampling_.shards;
   dali::ReaderMeta meta;
   meta.epoch_size = size;
   meta.epoch_size_padded = loader::padded_epoch_size(shards, size);
@@ -188,31 +143,23 @@ void Reader::RunImpl(dali::Workspace &ws) {
 }
 
 void Reader::SaveState(dali::OpCheckpoint &checkpoint, dali::AccessOrder /*order*/) {
-  checkpoint.MutableCheckpointState() = State{seed_, engine().position()};
+  checkpoint.MutableCheckpointState() = loader::Checkpoint{seed_, engine().position()};
 }
 
 void Reader::RestoreState(const dali::OpCheckpoint &checkpoint) {
-  const auto [seed, position] = checkpoint.CheckpointState<State>();
+  const auto [seed, batch] = checkpoint.CheckpointState<loader::Checkpoint>();
   loader::Engine &engine = this->engine();
   // A pipeline without a seed draws another every time.
   if (std::exchange(seed_, seed) != seed) engine.set_order(MakeOrder(engine.catalogue()));
-  engine.seek(position);
+  engine.seek(batch);
 }
 
 std::string Reader::SerializeCheckpoint(const dali::OpCheckpoint &checkpoint) const {
-  const auto [seed, position] = checkpoint.CheckpointState<State>();
-  return std::to_string(seed) + " " + std::to_string(position);
+  return loader::write_checkpoint(checkpoint.CheckpointState<loader::Checkpoint>());
 }
 
 void Reader::DeserializeCheckpoint(dali::OpCheckpoint &checkpoint, const std::string &data) const {
-  State state;
-  const char *const end = data.data() + data.size();
-  const auto seed = std::from_chars(data.data(), end, state.seed);
-  const bool separated = seed.ec == std::errc() && seed.ptr != end && *seed.ptr == ' ';
-  const auto position = std::from_chars(separated ? seed.ptr + 1 : end, end, state.position);
-  if (position.ec != std::errc() || position.ptr != end || state.position < 0)
-    throw std::invalid_argument("This is not the checkpoint of a reader of dali_l3");
-  checkpoint.MutableCheckpointState() = state;
+  checkpoint.MutableCheckpointState() = loader::parse_checkpoint(data);
 }
 
 std::string Reader::Statistics() const { return loader::to_json(engine().statistics()); }

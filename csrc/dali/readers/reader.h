@@ -8,16 +8,17 @@
 #include <vector>
 
 #include "dali/pipeline/operator/operator.h"
+#include "loader/arguments/reading.h"
+#include "loader/arguments/sampling.h"
 #include "loader/engine.h"
-#include "loader/plans/shards.h"
 
 namespace dali_l3 {
 
-// The format of every entry.
-std::vector<loader::FileFormat> FormatsOf(const loader::Catalogue &catalogue);
-
 // The outputs that a reader has for companions.
 int CompanionOutputs(const dali::OpSpec &spec);
+
+// Which samples form an epoch.
+loader::ShardOptions ShardArguments(const dali::OpSpec &spec);
 
 // An operator without inputs that outputs the files of the engine's batches, without copying them: the image, its
 // companions, the label.
@@ -25,7 +26,8 @@ int CompanionOutputs(const dali::OpSpec &spec);
 // The engine reads ahead by itself, so that DALI's class for readers, with a thread of its own, is not needed.
 class Reader : public dali::Operator<dali::CPUBackend> {
  public:
-  explicit Reader(const dali::OpSpec &spec);
+  // Lists the dataset, unless lazy_init leaves that to the first use.
+  Reader(const dali::OpSpec &spec, loader::Sampling sampling);
 
   bool HasContiguousOutputs() const override { return false; }
   dali::ReaderMeta GetReaderMeta() const override;
@@ -42,22 +44,13 @@ class Reader : public dali::Operator<dali::CPUBackend> {
   bool SetupImpl(std::vector<dali::OutputDesc> &outputs, const dali::Workspace &ws) override;
   void RunImpl(dali::Workspace &ws) override;
 
-  // To be called at the end of a subclass's constructor: lists the dataset, unless lazy_init leaves that to the first
-  // use.
-  void Init();
-
-  // The options as the arguments of both operators give them, for subclasses to add to.
-  virtual loader::CatalogueOptions MakeCatalogueOptions() const;
-  virtual loader::EngineOptions MakeEngineOptions() const;
-  virtual loader::ShardOptions MakeShardOptions() const;
-  virtual std::unique_ptr<loader::EpochPlan> MakePlan(const loader::Catalogue &catalogue, int64_t seed) const = 0;
-
-  const bool checkpointing_;
-
  private:
+  loader::ReadingArguments ReadArguments() const;
+  loader::CatalogueOptions ListingOptions() const;
   loader::Engine &engine() const;
   std::unique_ptr<loader::SampleOrder> MakeOrder(const loader::Catalogue &catalogue) const;
 
+  const loader::Sampling sampling_;
   int64_t seed_;                     // of the order: the argument's, or that of the checkpoint that has been restored
   mutable std::mutex engine_mutex_;  // guards its creation
   mutable std::unique_ptr<loader::Engine> engine_;  // null until the dataset has been listed

@@ -20,6 +20,12 @@ int64_t dealt(int64_t begin, int64_t end, int64_t part, int64_t parts) {
 
 }  // namespace
 
+int64_t sample_count(std::span<const FormatGroup> groups) {
+  int64_t count = 0;
+  for (const FormatGroup &group : groups) count += static_cast<int64_t>(group.entries.size());
+  return count;
+}
+
 std::vector<FormatGroup> format_groups(std::span<const FileFormat> formats, const ShardOptions &options, bool draw) {
   const auto size = static_cast<int64_t>(formats.size());
   check_shards(options, size);

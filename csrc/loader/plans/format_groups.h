@@ -16,6 +16,9 @@ struct FormatGroup {
   std::vector<uint32_t> entries;  ///< indices into the catalogue, ascending; at least one
 };
 
+/** Samples of all formats together. */
+int64_t sample_count(std::span<const FormatGroup> groups);
+
 /**
  * The entries of shard `shard_id`. Over all shards every entry occurs once, shards have the sizes of DALI's, and each
  * holds the floor or the ceiling of its share 1 / num_shards of every format.

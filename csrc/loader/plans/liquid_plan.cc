@@ -7,30 +7,18 @@
 #include <utility>
 
 #include "plans/random.h"
+#include "plans/stratified_epoch.h"
 
 namespace dali_l3::loader {
-namespace {
-
-// Samples of one kind in the order of an epoch.
-struct Queue {
-  std::vector<uint32_t> entries;
-  size_t next = 0;
-};
-
-void deal(Queue &queue, int64_t count, bool hit, std::vector<PlannedSample> &samples) {
-  for (int64_t i = 0; i < count; i++) samples.push_back({.entry = queue.entries[queue.next++], .hit = hit});
-}
-
-}  // namespace
 
 LiquidPlan::LiquidPlan(const LiquidPlanOptions &options, std::vector<FormatGroup> groups,
                        std::span<const uint64_t> bytes)
     : options_(options),
       groups_(std::move(groups)),
       bytes_(bytes.begin(), bytes.end()),
+      size_(sample_count(groups_)),
       held_(groups_.size()),
       kept_(bytes.size()) {
-  for (const FormatGroup &group : groups_) size_ += static_cast<int64_t>(group.entries.size());
   first_epochs_fit(find_ratio());  // for peak_bytes_
   restart(ratio_);
 }
@@ -76,34 +64,26 @@ void LiquidPlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {
 // Returns false, with the epoch half planned, where it passes the limit and may not be repaired.
 bool LiquidPlan::plan_next(std::vector<PlannedSample> &samples, bool may_repair) {
   const int64_t epoch = next_epoch_++;
-  Random random{options_.seed, static_cast<uint64_t>(epoch), static_cast<uint64_t>(options_.shards.shard_id)};
-  std::vector<Queue> hits(groups_.size()), misses(groups_.size());
-  std::vector<CacheCounts> totals;
+  Random random = epoch_random(options_.seed, static_cast<uint64_t>(epoch), options_.shards.shard_id);
+  std::vector<Stratum> strata;
   for (size_t i = 0; i < groups_.size(); i++) {
-    for (const uint32_t entry : groups_[i].entries) (kept_[entry] ? hits : misses)[i].entries.push_back(entry);
-    shuffle(std::span(hits[i].entries), random);
-    if (!options_.sequential) shuffle(std::span(misses[i].entries), random);
-    totals.push_back({held_[i], static_cast<int64_t>(groups_[i].entries.size()) - held_[i]});
+    Stratum &stratum = strata.emplace_back(Stratum{.kept = held_[i]});
+    for (const uint32_t entry : groups_[i].entries) (kept_[entry] ? stratum.hits : stratum.misses).push_back(entry);
+    shuffle(std::span(stratum.hits), random);
+    if (!options_.sequential) shuffle(std::span(stratum.misses), random);
   }
   kept_.assign(kept_.size(), false);
-  const Segments segments = segments_of(options_.shards, size_, epoch);
-  Apportionment apportionment(totals, segments);
+  StratifiedEpoch stratified(std::move(strata), segments_of(options_.shards, size_, epoch));
 
   samples.clear();
-  for (int64_t i = 0; i < segments.count(); i++) {
-    const size_t begin = samples.size();
-    const std::vector<CacheCounts> &counts = apportionment.next();
-    for (size_t format = 0; format < groups_.size(); format++) {
-      const size_t first = samples.size();
-      const int64_t kept = counts[format].hits, in_memory = epoch > 0 ? kept : 0;
-      deal(hits[format], in_memory, true, samples);
-      deal(misses[format], kept + counts[format].misses - in_memory, false, samples);
-      const std::span part = std::span(samples).subspan(first);
+  while (!stratified.done()) {
+    const auto [segment, counts] = stratified.next(samples);
+    for (size_t begin = 0; const auto [kept, others] : counts) {
+      const std::span part = segment.subspan(begin, kept + others);
       shuffle_front(part, kept, random);
       for (PlannedSample &sample : part.first(kept)) sample.keep = true;
+      begin += part.size();
     }
-
-    const std::span segment = std::span(samples).subspan(begin);
     int64_t grown = growth(segment);
     if (std::cmp_greater(held_bytes_ + grown, options_.cache_bytes)) {
       if (!may_repair) return false;

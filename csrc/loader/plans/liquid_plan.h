@@ -61,7 +61,7 @@ class LiquidPlan final : public EpochPlan {
   const LiquidPlanOptions options_;
   const std::vector<FormatGroup> groups_;
   const std::vector<uint64_t> bytes_;  // of every entry of the catalogue
-  int64_t size_ = 0;                   // samples of the shard
+  const int64_t size_;                 // samples of the shard
   int64_t ratio_ = 0;                  // h in units of 1 / size_
   std::vector<int64_t> held_;
 

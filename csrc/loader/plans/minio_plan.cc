@@ -20,7 +20,7 @@ MinioPlan::MinioPlan(const ShardOptions &options, std::vector<FormatGroup> group
     for (const uint32_t entry : groups[group].entries) candidates.push_back({entry, group});
   }
   constexpr uint64_t kNoEpoch = UINT64_MAX;
-  Random random{seed, kNoEpoch, static_cast<uint64_t>(options.shard_id)};
+  Random random = epoch_random(seed, kNoEpoch, options.shard_id);
   shuffle(std::span(candidates), random);
   for (const auto [entry, group] : candidates) {
     if (bytes[entry] > cache_bytes - held_bytes_) continue;

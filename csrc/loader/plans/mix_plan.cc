@@ -1,45 +1,33 @@
-// Deals the formats to the batches.
+// Stratified epochs, shuffled or in catalogue order.
 
 #include "plans/mix_plan.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "plans/apportion.h"
 #include "plans/random.h"
+#include "plans/stratified_epoch.h"
 
 namespace dali_l3::loader {
 
 MixPlan::MixPlan(const ShardOptions &options, std::vector<FormatGroup> groups, bool shuffled, uint64_t seed)
-    : options_(options), groups_(std::move(groups)), shuffled_(shuffled), seed_(seed) {
-  for (const FormatGroup &group : groups_) size_ += static_cast<int64_t>(group.entries.size());
-}
+    : options_(options), groups_(std::move(groups)), size_(sample_count(groups_)), shuffled_(shuffled), seed_(seed) {}
 
 void MixPlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {
-  Random random{seed_, static_cast<uint64_t>(epoch), static_cast<uint64_t>(options_.shard_id)};
-  std::vector<std::vector<uint32_t>> queues;  // of each format, in the order of the epoch
-  std::vector<CacheCounts> totals;
+  Random random = epoch_random(seed_, static_cast<uint64_t>(epoch), options_.shard_id);
+  std::vector<Stratum> strata;
   for (const FormatGroup &group : groups_) {
-    queues.push_back(group.entries);
-    if (shuffled_) shuffle(std::span(queues.back()), random);
-    totals.push_back({.misses = static_cast<int64_t>(group.entries.size())});
+    strata.push_back({.misses = group.entries});
+    if (shuffled_) shuffle(std::span(strata.back().misses), random);
   }
-  const Segments segments = segments_of(options_, size_, epoch);
-  Apportionment apportionment(totals, segments);
-
+  StratifiedEpoch stratified(std::move(strata), segments_of(options_, size_, epoch));
   samples.clear();
-  std::vector<size_t> dealt(queues.size());
-  for (int64_t segment = 0; segment < segments.count(); segment++) {
-    const size_t begin = samples.size();
-    const std::vector<CacheCounts> &counts = apportionment.next();
-    for (size_t format = 0; format < queues.size(); format++) {
-      for (int64_t i = 0; i < counts[format].misses; i++) samples.push_back({.entry = queues[format][dealt[format]++]});
-    }
-    const std::span part = std::span(samples).subspan(begin);
+  while (!stratified.done()) {
+    const std::span segment = stratified.next(samples).samples;
     if (shuffled_) {
-      shuffle(part, random);
+      shuffle(segment, random);
     } else {
-      std::sort(part.begin(), part.end(),
+      std::sort(segment.begin(), segment.end(),
                 [](const PlannedSample &a, const PlannedSample &b) { return a.entry < b.entry; });
     }
   }

@@ -25,9 +25,9 @@ class MixPlan final : public EpochPlan {
  private:
   const ShardOptions options_;
   const std::vector<FormatGroup> groups_;
+  const int64_t size_;
   const bool shuffled_;
   const uint64_t seed_;
-  int64_t size_ = 0;
 };
 
 }  // namespace dali_l3::loader

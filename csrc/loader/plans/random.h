@@ -38,6 +38,11 @@ class Random {
   uint64_t state_ = 0;
 };
 
+/** What a shard draws for one of its epochs. */
+inline Random epoch_random(uint64_t seed, uint64_t epoch, int shard) {
+  return Random{seed, epoch, static_cast<uint64_t>(shard)};
+}
+
 /** Moves `count` values, chosen at random, to the front in random order (Fisher and Yates). */
 template <typename T>
 void shuffle_front(std::span<T> values, size_t count, Random &random) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "orders.h"
 #include "plans/random.h"
 #include "testing.h"
 
@@ -27,11 +28,6 @@ int64_t size_of(const std::vector<CacheCounts> &totals) {
   int64_t size = 0;
   for (const auto [hits, misses] : totals) size += hits + misses;
   return size;
-}
-
-// The floor or the ceiling of total * part / size.
-bool is_share(int64_t count, int64_t total, int64_t part, int64_t size) {
-  return std::abs(count * size - total * part) < size;
 }
 
 // Returns the largest distance, in samples, of what a kind has got up to a segment from its exact share.

@@ -82,10 +82,6 @@ class Memory {
   uint64_t peak_ = 0;
 };
 
-bool is_share(int64_t count, int64_t total, int64_t part, int64_t size) {
-  return std::abs(count * size - total * part) < size;
-}
-
 // Delivers epochs and checks everything that is promised of each batch.
 void check_liquid(const Case &of, int epochs) {
   auto made = std::make_unique<LiquidPlan>(of.liquid());

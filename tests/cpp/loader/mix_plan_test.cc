@@ -20,12 +20,6 @@ std::vector<FileFormat> random_formats(Random &random, int64_t size, int count) 
   return formats;
 }
 
-int64_t count_of(const std::vector<FormatGroup> &groups) {
-  int64_t count = 0;
-  for (const FormatGroup &group : groups) count += static_cast<int64_t>(group.entries.size());
-  return count;
-}
-
 TEST(shards_share_every_format) {
   Random random{1};
   for (int i = 0; i < 500; i++) {
@@ -40,7 +34,7 @@ TEST(shards_share_every_format) {
     std::set<uint32_t> seen;
     for (options.shard_id = 0; options.shard_id < options.num_shards; options.shard_id++) {
       const std::vector<FormatGroup> groups = format_groups(formats, options, i % 2);
-      CHECK_EQUAL(count_of(groups), shard_size(options.shard_id, options.num_shards, size));
+      CHECK_EQUAL(sample_count(groups), shard_size(options.shard_id, options.num_shards, size));
       std::map<FileFormat, int64_t> counts;
       for (const auto &[format, entries] : groups) {
         CHECK(!entries.empty() && std::is_sorted(entries.begin(), entries.end()));

@@ -1,6 +1,7 @@
 // What tests of sampling plans share.
 #pragma once
 
+#include <cstdlib>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -28,6 +29,11 @@ inline std::string text(const std::vector<uint32_t> &entries) {
 
 inline bool operator==(const PlannedSample &a, const PlannedSample &b) {
   return a.entry == b.entry && a.hit == b.hit && a.keep == b.keep && a.padding == b.padding && a.epoch == b.epoch;
+}
+
+/** Whether a count is the floor or the ceiling of total * part / size. */
+inline bool is_share(int64_t count, int64_t total, int64_t part, int64_t size) {
+  return std::abs(count * size - total * part) < size;
 }
 
 }  // namespace dali_l3::loader

@@ -1,0 +1,51 @@
+// Which samples, in which order, the arguments of a reader ask for.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dataset/catalogue.h"
+#include "plans/sample_order.h"
+#include "plans/shards.h"
+
+namespace dali_l3::loader {
+
+/** How a reader samples its dataset. */
+struct Sampling {
+  ShardOptions shards;
+  bool needs_formats = false, needs_sizes = false;  ///< of every file, in the catalogue
+  uint64_t cache_bytes = 0;                         ///< memory for what the plan keeps
+  std::function<std::unique_ptr<EpochPlan>(const Catalogue &catalogue, int64_t seed)> make_plan;
+  std::vector<std::string> warnings = {};  ///< a line each: arguments that have no effect
+};
+
+/** The arguments of readers.multi_format, which are those of fn.readers.file and `mix`. */
+struct MultiFormatArguments {
+  ShardOptions shards;
+  std::optional<std::string> mix = {};
+  bool random_shuffle = false, shuffle_after_epoch = false;
+  std::optional<int> initial_fill = {};
+  std::optional<int64_t> shuffle_after_epoch_seed = {};
+  bool checkpointing = false;  ///< of the pipeline
+};
+
+/** @throws std::invalid_argument where an argument has no such value */
+Sampling multi_format_sampling(const MultiFormatArguments &arguments);
+
+/** The arguments of readers.liquid. */
+struct LiquidArguments {
+  ShardOptions shards;
+  std::string policy = "liquid", read_order = "random";
+  int64_t cache_size = 0;  ///< bytes
+  bool random_shuffle = true;
+  bool has_initial_fill = false, has_shuffle_after_epoch_seed = false;  ///< whether these are given
+};
+
+/** @throws std::invalid_argument where an argument has no such value, or another forbids it */
+Sampling liquid_sampling(const LiquidArguments &arguments);
+
+}  // namespace dali_l3::loader

@@ -1,0 +1,43 @@
+// Dealing of formats to batches.
+
+#include "plans/stratified_epoch.h"
+
+#include <utility>
+
+namespace dali_l3::loader {
+namespace {
+
+std::vector<CacheCounts> totals_of(std::span<const Stratum> strata) {
+  std::vector<CacheCounts> totals;
+  for (const auto &[hits, misses, kept] : strata)
+    totals.push_back({kept, static_cast<int64_t>(hits.size() + misses.size()) - kept});
+  return totals;
+}
+
+void deal(const std::vector<uint32_t> &entries, size_t &next, int64_t count, bool hit,
+          std::vector<PlannedSample> &samples) {
+  for (int64_t i = 0; i < count; i++) samples.push_back({.entry = entries[next++], .hit = hit});
+}
+
+}  // namespace
+
+StratifiedEpoch::StratifiedEpoch(std::vector<Stratum> strata, const Segments &segments)
+    : segments_(segments.count()), apportionment_(totals_of(strata), segments) {
+  for (Stratum &stratum : strata) sources_.push_back({.stratum = std::move(stratum)});
+}
+
+StratifiedEpoch::Segment StratifiedEpoch::next(std::vector<PlannedSample> &samples) {
+  segment_++;
+  const size_t begin = samples.size();
+  const std::vector<CacheCounts> &counts = apportionment_.next();
+  for (size_t i = 0; i < sources_.size(); i++) {
+    auto &[stratum, next_hit, next_miss] = sources_[i];
+    const auto [kept, others] = counts[i];
+    const int64_t hits = stratum.hits.empty() ? 0 : kept;  // the first epoch keeps samples, but has no hits
+    deal(stratum.hits, next_hit, hits, true, samples);
+    deal(stratum.misses, next_miss, kept + others - hits, false, samples);
+  }
+  return {std::span(samples).subspan(begin), counts};
+}
+
+}  // namespace dali_l3::loader
