@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cpu/code_tables.h"
 #include "cpu/dispatch.h"
 #include "cpu/generic_decoder.h"
 #include "cpu/generic_encoder.h"
@@ -30,15 +31,12 @@ inline void store_half(uint8_t *samples, __m256i half) {
   _mm256_store_si256(reinterpret_cast<__m256i *>(samples), half);
 }
 
-// Tables indexed by code, in both lanes.
-constexpr Bytes kWidths = bytes_of([](uint32_t i) { return code_width(i % 16); });
-constexpr Bytes kMinima = bytes_of([](uint32_t i) { return code_minimum(i % 16); });
 constexpr Bytes kIdentity = bytes_of([](uint32_t i) { return i; });
 constexpr Bytes kGroupOfPixel = bytes_of([](uint32_t i) { return i / 4; });
 // Where the fields of an octet go, by width.
 constexpr std::array<uint64_t, 9> kFieldBits = [] {
   std::array<uint64_t, 9> bits{};
-  for (uint32_t width = 0; width <= 8; width++) bits[width] = 0x0101010101010101ull * ((1u << width) - 1);
+  for (uint32_t width = 0; width <= 8; width++) bits[width] = low_bits_of_bytes(width);
   return bits;
 }();
 
@@ -60,8 +58,7 @@ struct UnitRows {
 
 // The residuals of a unit with these eight codes; moves `payload` past its octets.
 inline UnitRows unpack_unit(__m128i codes, const uint8_t *&payload) {
-  const uint64_t widths =
-      uint64_t(_mm_cvtsi128_si64(_mm_shuffle_epi8(_mm256_castsi256_si128(load_bytes(kWidths)), codes)));
+  const uint64_t widths = uint64_t(_mm_cvtsi128_si64(_mm_shuffle_epi8(generic::load_table(generic::kWidths), codes)));
   const uint64_t starts = widths * 0x0101010101010100ull;  // byte g is the sum of the widths before group g
   const auto octet = [&](uint32_t g) {
     return int64_t(_pdep_u64(load<uint64_t>(payload + (starts >> 8 * g & 255)), kFieldBits[widths >> 8 * g & 255]));
@@ -71,7 +68,8 @@ inline UnitRows unpack_unit(__m128i codes, const uint8_t *&payload) {
   const __m256i odd = _mm256_set_epi64x(octet(7), octet(6), octet(3), octet(2));
   payload += (starts >> 56) + (widths >> 56);
   const __m256i code_of_pixel = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(codes), load_bytes(kGroupOfPixel));
-  const __m256i minimum = _mm256_shuffle_epi8(load_bytes(kMinima), code_of_pixel);
+  const __m256i minimum =
+      _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(generic::load_table(generic::kMinima)), code_of_pixel);
   const auto row = [&](__m256 fields) { return _mm256_add_epi8(_mm256_castps_si256(fields), minimum); };
   return {row(_mm256_shuffle_ps(_mm256_castsi256_ps(even), _mm256_castsi256_ps(odd), 0x88)),
           row(_mm256_shuffle_ps(_mm256_castsi256_ps(even), _mm256_castsi256_ps(odd), 0xDD))};
@@ -114,16 +112,10 @@ inline Row64 to_the_right(const Row64 &row, const Row64 &is_last) {
           _mm256_blendv_epi8(_mm256_alignr_epi8(end, row.right, 1), row.right, is_last.right)};
 }
 
-// The codes of a channel's indices, for _mm_shuffle_epi8.
-inline __m128i load_palette(const uint8_t *palette, uint32_t index_bits) {
-  if (index_bits == max_index_bits(8)) return _mm256_castsi256_si128(load_bytes(kIdentity));
-  return _mm_cvtsi64_si128(int64_t(_pdep_u64(load<uint64_t>(palette), 0x0F0F0F0F0F0F0F0Full)));
-}
-
 template <uint32_t predictor>
 uint32_t decode_channel(const uint8_t *bytes, const FastChannel &channel, TileShape shape, uint8_t *plane) {
-  const __m128i palette = load_palette(bytes + channel.palette, channel.index_bits);
-  const uint64_t index_positions = 0x0101010101010101ull * ((1u << channel.index_bits) - 1);
+  const __m128i palette = generic::load_palette(bytes + channel.palette, channel.index_bits);
+  const uint64_t index_positions = low_bits_of_bytes(channel.index_bits);
   const uint8_t *indices = bytes + channel.indices, *payload = bytes + channel.payload;
   const bool two_units = shape.units_per_row_pair() == 2;
   const uint64_t groups_inside[2] = {low_bits(8 * shape.groups()),

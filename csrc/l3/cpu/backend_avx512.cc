@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cpu/code_tables.h"
 #include "cpu/dispatch.h"
 #include "cpu/generic_decoder.h"
 #include "cpu/generic_encoder.h"
@@ -21,20 +22,9 @@ constexpr Bytes bytes_of(Function function) {
 }
 inline __m512i load_bytes(const Bytes &bytes) { return _mm512_loadu_si512(bytes.data()); }
 
-// A table for _mm_shuffle_epi8, indexed by code.
-using CodeTable = std::array<uint8_t, 16>;
-template <typename Function>
-constexpr CodeTable code_table(Function function) {
-  CodeTable table{};
-  for (uint32_t code = 0; code < 16; code++) table[code] = uint8_t(function(code));
-  return table;
-}
-inline __m128i load_table(const CodeTable &table) {
-  return _mm_loadu_si128(reinterpret_cast<const __m128i *>(table.data()));
-}
+using generic::load_table;
 
-constexpr CodeTable kWidths = code_table(code_width), kMinima = code_table(code_minimum);
-constexpr CodeTable kMasks = code_table([](uint32_t code) { return (1u << code_width(code)) - 1; });
+constexpr generic::CodeTable kMasks = generic::code_table([](uint32_t code) { return (1u << code_width(code)) - 1; });
 constexpr Bytes kIdentity = bytes_of([](uint32_t i) { return i; });
 constexpr Bytes kToTheLeft = bytes_of([](uint32_t i) { return i ? i - 1 : 0; });
 constexpr Bytes kGroupOfByte = bytes_of([](uint32_t i) { return i / 8; });   // in a unit
@@ -50,7 +40,8 @@ struct RowPair {
 
 // Unpacks the octets of a row pair.
 struct PairUnpacker {
-  const __m128i widths = load_table(kWidths), masks = load_table(kMasks), minima = load_table(kMinima);
+  const __m128i widths = load_table(generic::kWidths), masks = load_table(kMasks),
+                minima = load_table(generic::kMinima);
   const __m512i left_groups = load_bytes(kGroupOfByte),
                 right_groups = _mm512_add_epi8(left_groups, _mm512_set1_epi8(8));
   const __m512i group_of_pixel = load_bytes(kGroupOfPixel), field_of_byte = load_bytes(kFieldOfByte);
@@ -111,12 +102,6 @@ struct PrefixSum {
   }
 };
 
-// The codes of a channel's indices, for _mm_shuffle_epi8.
-inline __m128i load_palette(const uint8_t *palette, uint32_t index_bits) {
-  if (index_bits == max_index_bits(8)) return _mm512_castsi512_si128(load_bytes(kIdentity));
-  return _mm_cvtsi64_si128(int64_t(_pdep_u64(load<uint64_t>(palette), 0x0F0F0F0F0F0F0F0Full)));
-}
-
 template <uint32_t predictor>
 uint32_t decode_channel(const uint8_t *bytes, const FastChannel &channel, TileShape shape, uint8_t *plane) {
   const PairUnpacker unpack_pair;
@@ -124,10 +109,10 @@ uint32_t decode_channel(const uint8_t *bytes, const FastChannel &channel, TileSh
   const __m512i to_the_left = load_bytes(kToTheLeft), last = _mm512_set1_epi8(char(shape.width - 1));
   const __m512i to_the_right = _mm512_min_epu8(_mm512_add_epi8(load_bytes(kIdentity), _mm512_set1_epi8(1)), last);
 
-  const __m128i palette = load_palette(bytes + channel.palette, channel.index_bits);
+  const __m128i palette = generic::load_palette(bytes + channel.palette, channel.index_bits);
   const __m128i inside =
       _mm_cmplt_epi8(_mm512_castsi512_si128(load_bytes(kIdentity)), _mm_set1_epi8(char(shape.groups())));
-  const uint64_t index_positions = 0x0101010101010101ull * ((1u << channel.index_bits) - 1);
+  const uint64_t index_positions = low_bits_of_bytes(channel.index_bits);
   const bool two_units = shape.units_per_row_pair() == 2;
   const uint8_t *indices = bytes + channel.indices, *payload = bytes + channel.payload;
 

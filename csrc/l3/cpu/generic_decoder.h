@@ -27,9 +27,7 @@ struct Palette {
   // The palette was validated: its codes are known, and `index_bits` is no more than the table allows.
   Palette(const uint8_t *palette, uint32_t index_bits) {
     for (uint32_t i = 0; i < 1u << index_bits; i++) {
-      uint32_t code = i;
-      if (index_bits < max_index_bits(kBits<Sample>))
-        code = sizeof(Sample) == 2 ? palette[i] : palette[i / 2] >> 4 * (i % 2) & 15;
+      const uint32_t code = code_of_index(palette, i, index_bits, kBits<Sample>);
       codes[i] = {uint8_t(code_width(code)), Sample(code_minimum(code))};
     }
   }

@@ -133,21 +133,20 @@ class Fast8Tile {
   // Reads heads, palettes and index words: sets up the channels and their records.
   L3_DEVICE void parse(const uint8_t *bytes, TileShape shape, Shared &shared, Channel (&state)[channels],
                        uint32_t *transform) {
-    *transform = bytes[0];
-    uint32_t body = 1 + channels * channel_head_size(8);
+    *transform = color_of(bytes[0]);
+    uint32_t body = fast_heads_size(channels, 8);
     L3_UNROLL
     for (uint32_t c = 0; c < channels; c++) {
-      const uint8_t *head = bytes + 1 + c * channel_head_size(8);
-      const uint32_t mode = head[0], predictor = mode & 7, index_bits = mode >> 3 & 7,
-                     count = head[2] | uint32_t(head[3]) << 8;
+      const ChannelHead head = read_channel_head(bytes, c, 8);
+      const uint32_t predictor = head.predictor();
       Channel &channel = state[c];
-      channel.even = channel.odd = Number(head[1]) * kHalves;
+      channel.even = channel.odd = Number(head.first) * kHalves;
       channel.smooths = mask_if(predictor == kSmoothAbove || predictor == kSmoothPlane);
       channel.from_left = mask_if(predictor == kLeft);
       channel.scans_next = mask_if(sums_along_row(predictor));
       channel.scans = ~0u;  // row 0 is a running sum in any case
-      expand_records(bytes, body, index_bits, (mode >> 6 & 1) != 0, shape, shared.records[c]);
-      body += count;
+      expand_records(bytes, body, head.index_bits(), head.has_bitmap(), shape, shared.records[c]);
+      body += head.body_size;
     }
   }
   static L3_DEVICE Number mask_if(bool condition) { return condition ? ~0u : 0u; }
@@ -157,7 +156,7 @@ class Fast8Tile {
                                 TileShape shape, uint8_t *records) {
     const Number lane = Lanes::index();
     const uint32_t units = shape.units(), palette_bytes = palette_size(index_bits, 8),
-                   bitmap_bytes = has_bitmap ? (units + 7) / 8 : 0;
+                   bitmap_bytes = has_bitmap ? shape.unit_bitmap_size() : 0;
     // Palette entries, one a byte: 0 to 3 and 4 to 7.
     const Number packed = load_unaligned(bytes, body), first = packed & 0x0F0F0F0F, second = packed >> 4 & 0x0F0F0F0F;
     const Number palette_low = Lanes::permute_bytes(first, second, 0x5140),
@@ -214,7 +213,7 @@ class Fast8Tile {
     // From a byte to a nibble each.
     const Number low_pairs = low | low >> 4, high_pairs = high | high >> 4;
     const Number looked_up = Lanes::permute_bytes(low_pairs, high_pairs, 0x6420);
-    return index_bits == max_index_bits(8) ? word : looked_up;
+    return has_palette(index_bits, 8) ? looked_up : word;
   }
 
   // Decodes a row pair of a channel into pairs of samples.

@@ -15,6 +15,7 @@ struct TileShape {
   constexpr uint32_t groups() const { return (width + 3) / 4; }  // in a row pair
   constexpr uint32_t units_per_row_pair() const { return (width + 31) / 32; }
   constexpr uint32_t units() const { return units_per_row_pair() * row_pairs(); }
+  constexpr uint32_t unit_bitmap_size() const { return (units() + 7) / 8; }  // bytes
 };
 
 inline uint32_t sample_size(const l3_info &info) { return info.bits / 8; }

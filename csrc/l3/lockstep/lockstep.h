@@ -50,19 +50,16 @@ class ChannelDecoder {
     const Number word = right_unit * present[0] + words_before;  // in the channel
     const Number index =
         read_bits(word * channel_.index_bits + channel_.indices, (lane & 7) * channel_.index_bits, channel_.index_bits);
+    constexpr uint32_t kEntryBits = palette_entry_bits(kBits);
     Number code = index;
-    if (channel_.index_bits < max_index_bits(kBits))
-      code = kBits == 16 ? read_bits(index + channel_.palette, 0, 8)
-                         : read_bits((index >> 1) + channel_.palette, (index & 1) * 4, 4);
+    if (has_palette(channel_.index_bits, kBits)) code = read_bits(channel_.palette, index * kEntryBits, kEntryBits);
     const Number counts = Lanes::select(right_unit, present[1], present[0]) & (lane < shape_.groups());
     return Lanes::select(counts, code, 0);
   }
 
   // Unpacks the octets of a row pair; returns their bytes.
   L3_DEVICE uint32_t unpack_groups(uint32_t pair, uint32_t payload, Number residuals[kGroup]) const {
-    const Number code = codes_of(pair), width = (code + 1) >> 1;
-    const Number even = (code & 1) == 0;
-    const Number minimum = Lanes::select(code == 0, 0, even - ((Number(1) << width) >> 1));
+    const Number code = codes_of(pair), width = code_width(code), minimum = code_minimum(code);
     const Number octet_end = Lanes::prefix_sum(width), octet = octet_end - width + payload;
     for (uint32_t k = 0; k < kGroup; k++)
       residuals[k] = read_octet_value<Lanes, Sample>(bytes_, octet, width, k) + minimum;

@@ -69,7 +69,7 @@ class LabelMapDecoder {
     map_.values = position;
     position += map_.labels * uint32_t(sizeof(Sample));
     map_.units = load<uint64_t>(bytes_ + position) & low_bits(shape_.units());
-    position += (shape_.units() + 7) / 8;
+    position += shape_.unit_bitmap_size();
     map_.group_masks = position;
     const uint32_t units = popcount(map_.units);
     position += units;
