@@ -133,10 +133,10 @@ void check_image(const BatchImage &described, const l3_cuda_image &image) {
   CHECK_EQUAL(described.row_stride, image.output.row_stride);
   CHECK_EQUAL(described.width, info.width);
   CHECK_EQUAL(described.height, info.height);
-  CHECK_EQUAL(described.left, image.region.x);
-  CHECK_EQUAL(described.top, image.region.y);
-  CHECK_EQUAL(described.region_width, image.region.width);
-  CHECK_EQUAL(described.region_height, image.region.height);
+  CHECK_EQUAL(described.region.x, image.region.x);
+  CHECK_EQUAL(described.region.y, image.region.y);
+  CHECK_EQUAL(described.region.width, image.region.width);
+  CHECK_EQUAL(described.region.height, image.region.height);
   CHECK_EQUAL(described.channels, info.channels);
   CHECK_EQUAL(described.bits, info.bits);
   CHECK_EQUAL(described.profile, uint32_t(info.prototype ? L3_PROFILE_RAW : info.profile));

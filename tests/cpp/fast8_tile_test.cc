@@ -60,10 +60,7 @@ BatchImage describe(const l3_info &info, const l3_rect &region, Target &target) 
   image.row_stride = target.row_stride;
   image.width = info.width;
   image.height = info.height;
-  image.left = region.x;
-  image.top = region.y;
-  image.region_width = region.width;
-  image.region_height = region.height;
+  image.region = region;
   image.channels = info.channels;
   image.bits = info.bits;
   return image;

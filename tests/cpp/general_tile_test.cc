@@ -63,10 +63,7 @@ BatchImage describe(const l3_info &info, const Request &request, Rows &rows) {
   image.row_stride = rows.stride;
   image.width = info.width;
   image.height = info.height;
-  image.left = request.region.x;
-  image.top = request.region.y;
-  image.region_width = request.region.width;
-  image.region_height = request.region.height;
+  image.region = request.region;
   image.channels = info.channels;
   image.bits = info.bits;
   image.profile = info.profile;

@@ -63,9 +63,9 @@ class TileDecoder {
   // Decodes the part of a tile that lies in `roi`. `right_follows`: the next tile to be decoded is the one to the
   // right.
   l3_status decode(uint32_t tile, const l3_rect &roi, bool right_follows) {
-    const l3_rect rect = tile_rect(info_, tile), part = intersect(rect, roi);
-    uint8_t *out = static_cast<uint8_t *>(output_.data) + size_t(part.y - roi.y) * output_.row_stride +
-                   size_t(part.x - roi.x) * output_pixel_size_;
+    const l3_rect rect = tile_rect(info_, tile), part = part_in_region(rect, roi);
+    uint8_t *out = static_cast<uint8_t *>(output_.data) + size_t(rect.y + part.y - roi.y) * output_.row_stride +
+                   size_t(rect.x + part.x - roi.x) * output_pixel_size_;
     const bool whole = part.width == rect.width && part.height == rect.height;
     const bool at_lines = starts_at_lines_ && roi.x % L3_TILE == 0;
     if (whole && native_output_ && (!uncached_ || at_lines))
@@ -73,8 +73,7 @@ class TileDecoder {
 
     const size_t row_stride = size_t(rect.width) * pixel_size(info_);
     if (l3_status status = decode_to(tile, shape_of(rect), {scratch_.pixels, row_stride, false})) return status;
-    const uint8_t *pixels =
-        scratch_.pixels + (part.y - rect.y) * row_stride + size_t(part.x - rect.x) * pixel_size(info_);
+    const uint8_t *pixels = scratch_.pixels + part.y * row_stride + size_t(part.x) * pixel_size(info_);
     const uint32_t row_size = part.width * pixel_size(info_);
     if (!native_output_) {
       l3_output target = output_;

@@ -51,10 +51,7 @@ BatchImage describe(const l3_cuda_image &image) {
   described.row_stride = output.row_stride;
   described.width = info.width;
   described.height = info.height;
-  described.left = image.region.x;
-  described.top = image.region.y;
-  described.region_width = image.region.width;
-  described.region_height = image.region.height;
+  described.region = image.region;
   described.channels = info.channels;
   described.bits = info.bits;
   described.profile = info.prototype ? L3_PROFILE_RAW : info.profile;

@@ -55,8 +55,8 @@ class Fast8Tile {
   // team without a tile of its own goes through the motions with another's, and stores nothing.
   L3_DEVICE void decode(const uint8_t *buffer, const BatchImage &image, const BatchTile &tile, bool active,
                         const CodeTable8 &table, Shared &shared) {
-    const l3_rect rect = place(image, tile);
-    const TileShape shape{rect.width, rect.height};
+    const l3_rect rect = tile_rect(image, tile.x, tile.y);
+    const TileShape shape = shape_of(rect);
     const uint8_t *bytes = buffer + tile.bytes;
     Channel state[channels];
     uint32_t transform = 0;
@@ -102,13 +102,6 @@ class Fast8Tile {
   }
 
  private:
-  static L3_DEVICE l3_rect place(const BatchImage &image, const BatchTile &tile) {
-    const uint32_t x = tile.x * L3_TILE, y = tile.y * L3_TILE;
-    constexpr uint32_t tile_size = L3_TILE;
-    return {x, y, image.width - x < tile_size ? image.width - x : tile_size,
-            image.height - y < tile_size ? image.height - y : tile_size};
-  }
-
   static L3_DEVICE Number load_unaligned(const uint8_t *bytes, const Number &position) {
     return lockstep::load_unaligned<Lanes>(bytes, position);
   }
@@ -335,17 +328,12 @@ class Fast8Tile {
   L3_DEVICE void store_rows(const BatchImage &image, const l3_rect &rect, uint32_t y, bool active,
                             const Shared &shared) const {
     const Number lane = Lanes::index();
-    // The part of the tile's columns that lies in the region, in bytes of a row.
-    const uint32_t left = rect.x < image.left ? image.left - rect.x : 0;
-    const uint32_t region_right = image.left + image.region_width - rect.x,
-                   right = region_right < rect.width ? region_right : rect.width;
-    const uint32_t first_byte = left * channels, end_byte = right * channels;
-    uint8_t *out = image.out + int64_t(int32_t(rect.y + y - image.top)) * int64_t(image.row_stride) +
-                   int64_t(int32_t(rect.x - image.left)) * channels;
-    const uint32_t bottom = image.top + image.region_height, tile_bottom = rect.y + rect.height;
-    const uint32_t end_row = bottom < tile_bottom ? bottom : tile_bottom;
-    const bool whole =
-        left == 0 && right == L3_TILE && rect.y + y >= image.top && rect.y + y + Shared::kRows <= end_row;
+    const l3_rect part = part_in_region(rect, image.region);
+    const uint32_t first_byte = part.x * channels, size = part.width * channels;
+    const uint32_t first_row = rect.y + y, end_row = rect.y + part.y + part.height;  // in the image
+    uint8_t *out = image.out + int64_t(int32_t(first_row - image.region.y)) * int64_t(image.row_stride) +
+                   int64_t(int32_t(rect.x - image.region.x)) * channels;
+    const bool whole = part.width == L3_TILE && first_row >= image.region.y && first_row + Shared::kRows <= end_row;
     const bool aligned = ((reinterpret_cast<uintptr_t>(out) | image.row_stride) & 15) == 0;
     const bool in_chunks = active && whole && aligned;
     if (Lanes::any(in_chunks)) {
@@ -361,9 +349,9 @@ class Fast8Tile {
     }
     if (Lanes::any(active && !in_chunks)) {
       for (uint32_t row = 0; row < Shared::kRows; row++) {
-        const bool inside = active && !in_chunks && rect.y + y + row >= image.top && rect.y + y + row < end_row;
+        const bool inside = active && !in_chunks && first_row + row >= image.region.y && first_row + row < end_row;
         uint8_t *const out_row = out + int64_t(row) * int64_t(image.row_stride) + first_byte;
-        copy_row<Lanes>(shared.rows, row * Shared::kRowSize + first_byte, out_row, inside ? end_byte - first_byte : 0);
+        copy_row<Lanes>(shared.rows, row * Shared::kRowSize + first_byte, out_row, inside ? size : 0);
       }
     }
   }
