@@ -125,9 +125,14 @@ TEST(kernel_decodes_what_the_cpu_decodes) {
         if (has_label_map(file, parsed.info, tile)) continue;  // another kernel's work
         decode_tile(file, image, tile);
         tiles++;
-        const l3_rect part = intersect(tile_rect(parsed.info, y * parsed.info.tiles_x + x), region);
-        for (uint32_t row = part.y - region.y; row < part.y - region.y + part.height; row++) {
-          const size_t begin = size_t(part.x - region.x) * channels, size = size_t(part.width) * channels;
+        // The part of the tile in the region, counted from the region's corner.
+        const auto begins = [](uint32_t tile, uint32_t corner) { return std::max(tile * L3_TILE, corner) - corner; };
+        const auto ends = [](uint32_t tile, uint32_t corner, uint32_t size) {
+          return std::min((tile + 1) * L3_TILE - corner, size);
+        };
+        const size_t begin = size_t(begins(x, region.x)) * channels,
+                     size = size_t(ends(x, region.x, region.width)) * channels - begin;
+        for (uint32_t row = begins(y, region.y); row < ends(y, region.y, region.height); row++) {
           uint8_t *decoded = target.pixels() + row * stride + begin;
           CHECK(std::equal(decoded, decoded + size, expected.data() + row * region.width * channels + begin));
           std::fill(decoded, decoded + size,

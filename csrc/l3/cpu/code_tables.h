@@ -25,7 +25,7 @@ inline __m128i load_table(const CodeTable &table) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i *>(table.data()));
 }
 
-constexpr CodeTable kWidths = code_table(code_width<uint32_t>), kMinima = code_table(code_minimum<uint32_t>);
+constexpr CodeTable kWidths = code_table(code_width), kMinima = code_table(code_minimum);
 constexpr CodeTable kCodes = code_table([](uint32_t code) { return code; });
 
 // The codes of a channel's indices, as such a table.

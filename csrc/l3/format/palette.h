@@ -1,6 +1,4 @@
 // What the groups of a `fast` channel choose from: codes, and palettes of them (docs/format.md, "Profile 2").
-//
-// Functions of a `Number` take plain numbers as well as those of lanes (lockstep/lanes.h).
 #pragma once
 
 #include "format/host_device.h"
@@ -11,14 +9,9 @@ constexpr uint32_t max_index_bits(uint32_t bits) { return bits == 8 ? 4 : 5; }
 constexpr uint32_t code_count(uint32_t bits) { return 2 * bits; }
 
 // A code's field width in bits, and the number to add to its fields, modulo the sample's range.
-template <typename Number>
-constexpr Number code_width(const Number &code) {
-  return (code + 1) >> 1;
-}
-template <typename Number>
-constexpr Number code_minimum(const Number &code) {
-  const Number is_even_and_not_0 = (Number(0) < code) & ((code & 1) == 0);
-  return is_even_and_not_0 - ((Number(1) << code_width(code)) >> 1);
+constexpr uint32_t code_width(uint32_t code) { return (code + 1) / 2; }
+constexpr uint32_t code_minimum(uint32_t code) {
+  return code == 0 ? 0 : (code % 2 ? 0u : 1u) - (1u << (code_width(code) - 1));
 }
 
 // Bits of a palette's entry, a code. Entries follow each other from the lowest bits up.

@@ -59,7 +59,8 @@ class ChannelDecoder {
 
   // Unpacks the octets of a row pair; returns their bytes.
   L3_DEVICE uint32_t unpack_groups(uint32_t pair, uint32_t payload, Number residuals[kGroup]) const {
-    const Number code = codes_of(pair), width = code_width(code), minimum = code_minimum(code);
+    const Number code = codes_of(pair), width = Lanes::apply(code_width, code),
+                 minimum = Lanes::apply(code_minimum, code);
     const Number octet_end = Lanes::prefix_sum(width), octet = octet_end - width + payload;
     for (uint32_t k = 0; k < kGroup; k++)
       residuals[k] = read_octet_value<Lanes, Sample>(bytes_, octet, width, k) + minimum;
