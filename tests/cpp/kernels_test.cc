@@ -7,6 +7,7 @@
 #include "backends.h"
 #include "fast_tiles.h"
 #include "format/label_map.h"
+#include "lockstep/host_lanes.h"
 #include "lockstep/lockstep.h"
 #include "testing.h"
 
