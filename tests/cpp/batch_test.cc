@@ -486,9 +486,10 @@ TEST(payload_sizes) {
     const FastChannel &channel = tile.channels[0];
     bytes.resize(bytes.size() + kMaxOverread);
     const Bytes readable(bytes.begin(), bytes.end() - ptrdiff_t(kMaxOverread - 8));
-    const uint32_t end = choice.bits == 8
-                             ? kPortableKernels.decode_channel_8(bytes.data(), channel, choice.shape, plane_8.get())
-                             : kPortableKernels.decode_channel_16(bytes.data(), channel, choice.shape, plane_16.get());
+    const uint32_t end =
+        choice.bits == 8
+            ? kPortableKernels.of_8_bits.decode_channel(bytes.data(), channel, choice.shape, plane_8.get())
+            : kPortableKernels.of_16_bits.decode_channel(bytes.data(), channel, choice.shape, plane_16.get());
     CHECK_EQUAL(fast_payload_size(readable.data(), channel, choice.bits, choice.shape), end - channel.payload);
     CHECK_EQUAL(fast_payload_size_portable(readable.data(), channel, choice.bits, choice.shape), end - channel.payload);
   }

@@ -193,7 +193,8 @@ TEST(kernel_decodes_any_body_and_survives_any_other) {
     if (damaged) continue;
     Planes<uint8_t> planes;
     const FastChannel &channel = parsed.channels[0];
-    CHECK_EQUAL(kPortableKernels.decode_channel_8(buffer.data(), channel, choice.shape, planes.plane[0]), channel.end);
+    CHECK_EQUAL(kPortableKernels.of_8_bits.decode_channel(buffer.data(), channel, choice.shape, planes.plane[0]),
+                channel.end);
     for (uint32_t y = 0; y < height; y++)
       CHECK(std::equal(planes.plane[0] + y * L3_TILE, planes.plane[0] + y * L3_TILE + width,
                        target.pixels() + y * width));

@@ -251,19 +251,19 @@ struct ChannelPlan {
 template <typename Sample>
 class FastTileEncoder {
  public:
-  // `pixels` are the tile's, interleaved, with rows `row_stride` bytes apart; they need not be aligned.
-  FastTileEncoder(const uint8_t *pixels, size_t row_stride, uint32_t channels, uint32_t effort, TileShape shape)
-      : channels_(channels), effort_(effort), shape_(shape), masks_(shape.width) {
-    for (uint32_t y = 0; y < shape.height; y++, pixels += row_stride) {
-      switch (channels) {
-        case 1: load_row<1>(pixels, y); break;
-        case 2: load_row<2>(pixels, y); break;
-        case 3: load_row<3>(pixels, y); break;
-        default: load_row<4>(pixels, y);
+  FastTileEncoder(const TilePixels &pixels, uint32_t effort)
+      : channels_(pixels.channels), effort_(effort), shape_(pixels.shape), masks_(pixels.shape.width) {
+    const uint8_t *row = pixels.data;
+    for (uint32_t y = 0; y < shape_.height; y++, row += pixels.stride) {
+      switch (channels_) {
+        case 1: load_row<1>(row, y); break;
+        case 2: load_row<2>(row, y); break;
+        case 3: load_row<3>(row, y); break;
+        default: load_row<4>(row, y);
       }
     }
     if constexpr (kBits == 16) divide_by_scale();
-    for (uint32_t n = 0; n < channels; n++) planes_[n].repeat_edges(shape);
+    for (uint32_t n = 0; n < channels_; n++) planes_[n].repeat_edges(shape_);
   }
 
   uint32_t encode(uint8_t *out) {
@@ -521,9 +521,8 @@ class FastTileEncoder {
 };
 
 template <typename Sample>
-uint32_t encode_tile(const uint8_t *pixels, size_t row_stride, uint32_t channels, uint32_t effort, TileShape shape,
-                     uint8_t *out) {
-  return FastTileEncoder<Sample>(pixels, row_stride, channels, effort, shape).encode(out);
+uint32_t encode_tile(const TilePixels &pixels, uint32_t effort, uint8_t *out) {
+  return FastTileEncoder<Sample>(pixels, effort).encode(out);
 }
 
 }  // namespace
