@@ -5,9 +5,9 @@
 
 #include "cpu/kernels.h"
 #include "format/error.h"
+#include "format/file.h"
 #include "format/label_map.h"
 #include "format/paper.h"
-#include "format/prototype.h"
 #include "format/tiles.h"
 #include "output/convert.h"
 
@@ -22,7 +22,7 @@ struct Scratch {
   };
   alignas(kCacheLine) uint8_t before_pixels[kCacheLine];  // copy_rows_uncached reads around rows
   uint8_t pixels[kMaxTileSize + kCacheLine];
-  uint8_t tile[kMaxTileBytes + kMaxOverread];
+  uint8_t tile[kMaxTileBytes + kMaxOverread];  // where a tile's bytes are copied to
   PartialLines partial_lines;
 };
 
@@ -35,8 +35,13 @@ void prefetch(const uint8_t *bytes, uint32_t size) {
 class TileDecoder {
  public:
   TileDecoder(const l3_file &file, const l3_output &output, uint32_t options, const Kernels &kernels, l3_error *error)
-      : file_(file), info_(file.info), output_(output), kernels_(kernels), error_(error), prototype_tiles_(file) {
-    verifies_ = (options & L3_VERIFY) || ((options & L3_VERIFY_UNLESS_STORED) && info_.profile != L3_PROFILE_RAW);
+      : file_(file),
+        info_(info_of_tiles(file.info)),
+        output_(output),
+        kernels_(kernels),
+        error_(error),
+        verifies_((options & L3_VERIFY) || ((options & L3_VERIFY_UNLESS_STORED) && info_.profile != L3_PROFILE_RAW)),
+        tiles_(file, verifies_, scratch_.tile) {
     native_output_ = !needs_conversion(info_.channels, info_.bits, output.color, output.sample);
     uncached_ = native_output_ && output.bypass_cache && kernels.copy_rows_uncached;
     starts_at_lines_ = (reinterpret_cast<uintptr_t>(output.data) | output.row_stride) % kCacheLine == 0;
@@ -99,13 +104,8 @@ class TileDecoder {
 
   // Decodes a whole tile to its native pixels; uncached only to rows that start at cache lines.
   l3_status decode_to(uint32_t tile, TileShape shape, Destination out, Stores stores) {
-    if (info_.prototype) {
-      if (l3_status status = prototype_tiles_.decode(tile, scratch_.pixels, error_)) return status;
-      if (out.data != scratch_.pixels) copy_to(scratch_.pixels, shape, out, stores);
-      return L3_OK;
-    }
     TileBytes source;
-    if (l3_status status = find_tile(file_, tile, verifies_, &source, error_)) return status;
+    if (l3_status status = tiles_.read(tile, &source, error_)) return status;
     if (info_.profile == L3_PROFILE_RAW) {
       if (const char *problem = check_raw_tile(info_, shape, source.size)) return corrupt(tile, problem);
       copy_to(source.data, shape, out, stores);
@@ -156,12 +156,12 @@ class TileDecoder {
   }
 
   const l3_file &file_;
-  const l3_info &info_;
+  const l3_info info_;
   const l3_output &output_;
   const Kernels &kernels_;
   l3_error *const error_;
-  PrototypeTiles prototype_tiles_;
-  bool verifies_;
+  const bool verifies_;
+  FileTiles tiles_;
   bool native_output_;    // no conversion
   bool uncached_;         // writes past the cache
   bool starts_at_lines_;  // every row of the output starts at a cache line

@@ -99,7 +99,7 @@ class ChannelDecoder {
   Number above_[4];  // the row above, later the row at hand
 };
 
-// As Kernels::decode_channel_8 and _16.
+// As SampleKernels::decode_channel.
 template <Lanes Team, typename Sample>
 L3_DEVICE uint32_t decode_channel(const uint8_t *bytes, const FastChannel &channel, TileShape shape, Sample *plane) {
   return ChannelDecoder<Team, Sample>(bytes, channel, shape).decode(plane);
