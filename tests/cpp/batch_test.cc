@@ -133,10 +133,10 @@ void check_image(const BatchImage &described, const l3_cuda_image &image) {
   CHECK_EQUAL(described.row_stride, image.output.row_stride);
   CHECK_EQUAL(described.width, info.width);
   CHECK_EQUAL(described.height, info.height);
-  CHECK_EQUAL(described.left, image.region.x);
-  CHECK_EQUAL(described.top, image.region.y);
-  CHECK_EQUAL(described.region_width, image.region.width);
-  CHECK_EQUAL(described.region_height, image.region.height);
+  CHECK_EQUAL(described.region.x, image.region.x);
+  CHECK_EQUAL(described.region.y, image.region.y);
+  CHECK_EQUAL(described.region.width, image.region.width);
+  CHECK_EQUAL(described.region.height, image.region.height);
   CHECK_EQUAL(described.channels, info.channels);
   CHECK_EQUAL(described.bits, info.bits);
   CHECK_EQUAL(described.profile, uint32_t(info.prototype ? L3_PROFILE_RAW : info.profile));
@@ -486,9 +486,10 @@ TEST(payload_sizes) {
     const FastChannel &channel = tile.channels[0];
     bytes.resize(bytes.size() + kMaxOverread);
     const Bytes readable(bytes.begin(), bytes.end() - ptrdiff_t(kMaxOverread - 8));
-    const uint32_t end = choice.bits == 8
-                             ? kPortableKernels.decode_channel_8(bytes.data(), channel, choice.shape, plane_8.get())
-                             : kPortableKernels.decode_channel_16(bytes.data(), channel, choice.shape, plane_16.get());
+    const uint32_t end =
+        choice.bits == 8
+            ? kPortableKernels.of_8_bits.decode_channel(bytes.data(), channel, choice.shape, plane_8.get())
+            : kPortableKernels.of_16_bits.decode_channel(bytes.data(), channel, choice.shape, plane_16.get());
     CHECK_EQUAL(fast_payload_size(readable.data(), channel, choice.bits, choice.shape), end - channel.payload);
     CHECK_EQUAL(fast_payload_size_portable(readable.data(), channel, choice.bits, choice.shape), end - channel.payload);
   }

@@ -2,7 +2,7 @@
 // stops.
 #pragma once
 
-#include "lockstep/lanes.h"
+#include "lockstep/host_lanes.h"
 #include "testing.h"
 
 namespace l3 {
@@ -28,5 +28,6 @@ struct CheckedLanes : HostLanes {
       CHECK(!condition.lane[i] || reinterpret_cast<uintptr_t>(bytes + position.lane[i]) % alignment == 0);
   }
 };
+static_assert(WordLanes<CheckedLanes>);
 
 }  // namespace l3

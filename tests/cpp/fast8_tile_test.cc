@@ -60,10 +60,7 @@ BatchImage describe(const l3_info &info, const l3_rect &region, Target &target) 
   image.row_stride = target.row_stride;
   image.width = info.width;
   image.height = info.height;
-  image.left = region.x;
-  image.top = region.y;
-  image.region_width = region.width;
-  image.region_height = region.height;
+  image.region = region;
   image.channels = info.channels;
   image.bits = info.bits;
   return image;
@@ -128,9 +125,14 @@ TEST(kernel_decodes_what_the_cpu_decodes) {
         if (has_label_map(file, parsed.info, tile)) continue;  // another kernel's work
         decode_tile(file, image, tile);
         tiles++;
-        const l3_rect part = intersect(tile_rect(parsed.info, y * parsed.info.tiles_x + x), region);
-        for (uint32_t row = part.y - region.y; row < part.y - region.y + part.height; row++) {
-          const size_t begin = size_t(part.x - region.x) * channels, size = size_t(part.width) * channels;
+        // The part of the tile in the region, counted from the region's corner.
+        const auto begins = [](uint32_t tile, uint32_t corner) { return std::max(tile * L3_TILE, corner) - corner; };
+        const auto ends = [](uint32_t tile, uint32_t corner, uint32_t size) {
+          return std::min((tile + 1) * L3_TILE - corner, size);
+        };
+        const size_t begin = size_t(begins(x, region.x)) * channels,
+                     size = size_t(ends(x, region.x, region.width)) * channels - begin;
+        for (uint32_t row = begins(y, region.y); row < ends(y, region.y, region.height); row++) {
           uint8_t *decoded = target.pixels() + row * stride + begin;
           CHECK(std::equal(decoded, decoded + size, expected.data() + row * region.width * channels + begin));
           std::fill(decoded, decoded + size,
@@ -191,7 +193,8 @@ TEST(kernel_decodes_any_body_and_survives_any_other) {
     if (damaged) continue;
     Planes<uint8_t> planes;
     const FastChannel &channel = parsed.channels[0];
-    CHECK_EQUAL(kPortableKernels.decode_channel_8(buffer.data(), channel, choice.shape, planes.plane[0]), channel.end);
+    CHECK_EQUAL(kPortableKernels.of_8_bits.decode_channel(buffer.data(), channel, choice.shape, planes.plane[0]),
+                channel.end);
     for (uint32_t y = 0; y < height; y++)
       CHECK(std::equal(planes.plane[0] + y * L3_TILE, planes.plane[0] + y * L3_TILE + width,
                        target.pixels() + y * width));

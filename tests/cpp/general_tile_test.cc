@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "images.h"
+#include "lockstep/host_lanes.h"
 #include "testing.h"
 
 using namespace l3;
@@ -22,11 +23,12 @@ struct BoundedLanes : HostLanes {
     return HostLanes::load_16(bytes, position);
   }
   template <typename Sample>
-  static void store(Sample *plane, const Number &position, const Number &value) {
-    for (const uint32_t at : position.lane) CHECK(at < kPlaneSize);
-    HostLanes::store(plane, position, value);
+  static void store(Sample *plane, const Number &position, const Number &value, const Number &condition = 1) {
+    for (uint32_t i = 0; i < kCount; i++) CHECK(!condition.lane[i] || position.lane[i] < kPlaneSize);
+    HostLanes::store(plane, position, value, condition);
   }
 };
+static_assert(Lanes<BoundedLanes>);
 
 struct Request {
   l3_rect region;
@@ -63,10 +65,7 @@ BatchImage describe(const l3_info &info, const Request &request, Rows &rows) {
   image.row_stride = rows.stride;
   image.width = info.width;
   image.height = info.height;
-  image.left = request.region.x;
-  image.top = request.region.y;
-  image.region_width = request.region.width;
-  image.region_height = request.region.height;
+  image.region = request.region;
   image.channels = info.channels;
   image.bits = info.bits;
   image.profile = info.profile;

@@ -7,6 +7,7 @@
 #include "backends.h"
 #include "fast_tiles.h"
 #include "format/label_map.h"
+#include "lockstep/host_lanes.h"
 #include "lockstep/lockstep.h"
 #include "testing.h"
 
@@ -18,31 +19,7 @@ template <typename Sample>
 constexpr uint32_t kBits = 8 * sizeof(Sample);
 
 template <typename Sample>
-using DecodeChannel = uint32_t (*)(const uint8_t *, const FastChannel &, TileShape, Sample *);
-
-template <typename Sample>
-DecodeChannel<Sample> decode_channel_of(const Kernels &kernels) {
-  if constexpr (sizeof(Sample) == 1)
-    return kernels.decode_channel_8;
-  else
-    return kernels.decode_channel_16;
-}
-
-template <typename Sample>
-auto store_tile_of(const Kernels &kernels) {
-  if constexpr (sizeof(Sample) == 1)
-    return kernels.store_tile_8;
-  else
-    return kernels.store_tile_16;
-}
-
-template <typename Sample>
-auto encode_tile_of(const Kernels &kernels) {
-  if constexpr (sizeof(Sample) == 1)
-    return kernels.encode_tile_8;
-  else
-    return kernels.encode_tile_16;
-}
+using DecodeChannel = decltype(SampleKernels<Sample>::decode_channel);
 
 // A tile with as many bytes after it as kernels may read, and not one more.
 Bytes with_overread(Random &random, const Bytes &tile) {
@@ -89,7 +66,7 @@ void check_decoding(Random &random, const ChannelChoice &choice, const Bytes &ti
   if (valid) CHECK_EQUAL(expected.end, channel.end);
   for (const Kernels *kernels : runnable_backends()) {
     const testing::Context context("%s", kernels->name);
-    const DecodedChannel<Sample> actual(decode_channel_of<Sample>(*kernels), bytes, channel, choice.shape);
+    const DecodedChannel<Sample> actual(kernels->of_samples<Sample>().decode_channel, bytes, channel, choice.shape);
     CHECK_EQUAL(actual.end, expected.end);
     if (actual.end == channel.end) check_same_pixels(actual.planes, expected.planes, choice.shape);
   }
@@ -217,11 +194,11 @@ void check_store_tile() {
           const testing::Context context("%s, %u channels, transform %u, factor %u, %u x %u", kernels->name, channels,
                                          color, transform.factor, width, shape.height);
           for (const Placement &placement : placements(random, row_size))
-            for (const bool bypass_cache : {false, true})
-              if (!bypass_cache || placement.at_lines())
+            for (const Stores stores : {Stores::kCached, Stores::kUncached})
+              if (stores == Stores::kCached || placement.at_lines())
                 check_writing(placement, block, row_size, [&](uint8_t *out) {
-                  store_tile_of<Sample> (*kernels)(*planes, channels, transform, shape, out, placement.stride,
-                                                   bypass_cache);
+                  kernels->of_samples<Sample>().store_tile({*planes, channels, transform, shape},
+                                                           {out, placement.stride}, stores);
                 });
         }
       }
@@ -256,8 +233,8 @@ void check_encode_tile() {
         const Bytes pixels = with_gaps(random, image, gap);
         const auto encode_with = [&](const Kernels &kernels) {
           Bytes tile(sizeof(Planes<Sample>) + 4096);
-          const auto encode_tile = encode_tile_of<Sample>(kernels);
-          tile.resize(encode_tile(pixels.data() + gap, image.row_size() + gap, channels, effort, shape, tile.data()));
+          const TilePixels source{pixels.data() + gap, image.row_size() + gap, channels, shape};
+          tile.resize(kernels.of_samples<Sample>().encode_tile(source, effort, tile.data()));
           return tile;
         };
         const Bytes expected = encode_with(kPortableKernels);
@@ -291,7 +268,7 @@ TEST(copy_rows) {
       const testing::Context context("%s, %u rows of %u bytes", kernels->name, rows, row_size);
       for (const Placement &placement : placements(random, row_size))
         check_writing(placement, block, row_size, [&](uint8_t *out) {
-          kernels->copy_rows(in.data(), in_stride, out, placement.stride, row_size, rows);
+          kernels->copy_rows({in.data(), in_stride, row_size, rows}, {out, placement.stride});
         });
     }
   }
@@ -323,12 +300,11 @@ TEST(copy_rows_uncached) {
       for (const Placement &placement : placements(random, row_size))
         check_writing(placement, block, row_size, [&](uint8_t *out) {
           PartialLines partial_lines;
-          bool line_waits = false;
           for (size_t n = 0; n < pieces.size(); out += piece_sizes[n++]) {
             const bool to_right = n + 1 < pieces.size() && piece_sizes[n] >= kCacheLine && i % 5;
-            kernels->copy_rows_uncached(pieces[n].data() + kCacheLine, piece_sizes[n], out, placement.stride,
-                                        piece_sizes[n], rows, partial_lines, line_waits, to_right);
-            line_waits = to_right;
+            kernels->copy_rows_uncached({pieces[n].data() + kCacheLine, piece_sizes[n], piece_sizes[n], rows},
+                                        {out, placement.stride},
+                                        to_right ? UnfinishedLine::kWaits : UnfinishedLine::kWritten, partial_lines);
           }
         });
     }

@@ -6,22 +6,22 @@
 #include "format/error.h"
 
 namespace l3 {
-namespace {
 
-bool cpu_runs(const Kernels &kernels) {
 #if defined(__x86_64__)
-  // Each clause for a flag that csrc/l3/CMakeLists.txt compiles the back end with.
-  if (&kernels == &kAvx2Kernels)
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-           __builtin_cpu_supports("popcnt");
-  if (&kernels == &kAvx512Kernels)
-    return cpu_runs(kAvx2Kernels) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
-           __builtin_cpu_supports("avx512vbmi2");
-#endif
-  return &kernels == &kPortableKernels;
+// Each clause for a flag that csrc/l3/CMakeLists.txt compiles the back end with.
+bool cpu_runs_avx2_kernels() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+         __builtin_cpu_supports("popcnt");
 }
+bool cpu_runs_avx512_kernels() {
+  return cpu_runs_avx2_kernels() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
+         __builtin_cpu_supports("avx512vbmi2");
+}
+#endif
+
+namespace {
 
 // From the best to the one that runs everywhere.
 const Kernels *const kAllKernels[] = {
@@ -34,7 +34,7 @@ const Kernels *const kAllKernels[] = {
 
 const Kernels *best_kernels() {
   for (const Kernels *kernels : kAllKernels)
-    if (cpu_runs(*kernels)) return kernels;
+    if (kernels->supported()) return kernels;
   return &kPortableKernels;
 }
 
@@ -47,7 +47,7 @@ const Kernels *find_kernels(const char *name, bool *known) {
   for (const Kernels *kernels : kAllKernels) {
     if (std::strcmp(kernels->name, name)) continue;
     *known = true;
-    return cpu_runs(*kernels) ? kernels : nullptr;
+    return kernels->supported() ? kernels : nullptr;
   }
   return nullptr;
 }

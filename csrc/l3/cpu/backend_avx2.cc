@@ -1,12 +1,12 @@
 // The back end for AVX2 and BMI2: a row of a tile is two registers.
 #include <immintrin.h>
 
-#include <algorithm>
 #include <array>
 
+#include "cpu/code_tables.h"
 #include "cpu/dispatch.h"
-#include "cpu/generic_decoder.h"
-#include "cpu/generic_encoder.h"
+#include "cpu/generic_kernels.h"
+#include "cpu/uncached_rows.h"
 
 namespace l3 {
 namespace {
@@ -30,15 +30,12 @@ inline void store_half(uint8_t *samples, __m256i half) {
   _mm256_store_si256(reinterpret_cast<__m256i *>(samples), half);
 }
 
-// Tables indexed by code, in both lanes.
-constexpr Bytes kWidths = bytes_of([](uint32_t i) { return code_width(i % 16); });
-constexpr Bytes kMinima = bytes_of([](uint32_t i) { return code_minimum(i % 16); });
 constexpr Bytes kIdentity = bytes_of([](uint32_t i) { return i; });
 constexpr Bytes kGroupOfPixel = bytes_of([](uint32_t i) { return i / 4; });
 // Where the fields of an octet go, by width.
 constexpr std::array<uint64_t, 9> kFieldBits = [] {
   std::array<uint64_t, 9> bits{};
-  for (uint32_t width = 0; width <= 8; width++) bits[width] = 0x0101010101010101ull * ((1u << width) - 1);
+  for (uint32_t width = 0; width <= 8; width++) bits[width] = low_bits_of_bytes(width);
   return bits;
 }();
 
@@ -60,8 +57,7 @@ struct UnitRows {
 
 // The residuals of a unit with these eight codes; moves `payload` past its octets.
 inline UnitRows unpack_unit(__m128i codes, const uint8_t *&payload) {
-  const uint64_t widths =
-      uint64_t(_mm_cvtsi128_si64(_mm_shuffle_epi8(_mm256_castsi256_si128(load_bytes(kWidths)), codes)));
+  const uint64_t widths = uint64_t(_mm_cvtsi128_si64(_mm_shuffle_epi8(generic::load_table(generic::kWidths), codes)));
   const uint64_t starts = widths * 0x0101010101010100ull;  // byte g is the sum of the widths before group g
   const auto octet = [&](uint32_t g) {
     return int64_t(_pdep_u64(load<uint64_t>(payload + (starts >> 8 * g & 255)), kFieldBits[widths >> 8 * g & 255]));
@@ -71,7 +67,8 @@ inline UnitRows unpack_unit(__m128i codes, const uint8_t *&payload) {
   const __m256i odd = _mm256_set_epi64x(octet(7), octet(6), octet(3), octet(2));
   payload += (starts >> 56) + (widths >> 56);
   const __m256i code_of_pixel = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(codes), load_bytes(kGroupOfPixel));
-  const __m256i minimum = _mm256_shuffle_epi8(load_bytes(kMinima), code_of_pixel);
+  const __m256i minimum =
+      _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(generic::load_table(generic::kMinima)), code_of_pixel);
   const auto row = [&](__m256 fields) { return _mm256_add_epi8(_mm256_castps_si256(fields), minimum); };
   return {row(_mm256_shuffle_ps(_mm256_castsi256_ps(even), _mm256_castsi256_ps(odd), 0x88)),
           row(_mm256_shuffle_ps(_mm256_castsi256_ps(even), _mm256_castsi256_ps(odd), 0xDD))};
@@ -114,16 +111,10 @@ inline Row64 to_the_right(const Row64 &row, const Row64 &is_last) {
           _mm256_blendv_epi8(_mm256_alignr_epi8(end, row.right, 1), row.right, is_last.right)};
 }
 
-// The codes of a channel's indices, for _mm_shuffle_epi8.
-inline __m128i load_palette(const uint8_t *palette, uint32_t index_bits) {
-  if (index_bits == max_index_bits(8)) return _mm256_castsi256_si128(load_bytes(kIdentity));
-  return _mm_cvtsi64_si128(int64_t(_pdep_u64(load<uint64_t>(palette), 0x0F0F0F0F0F0F0F0Full)));
-}
-
 template <uint32_t predictor>
 uint32_t decode_channel(const uint8_t *bytes, const FastChannel &channel, TileShape shape, uint8_t *plane) {
-  const __m128i palette = load_palette(bytes + channel.palette, channel.index_bits);
-  const uint64_t index_positions = 0x0101010101010101ull * ((1u << channel.index_bits) - 1);
+  const __m128i palette = generic::load_palette(bytes + channel.palette, channel.index_bits);
+  const uint64_t index_positions = low_bits_of_bytes(channel.index_bits);
   const uint8_t *indices = bytes + channel.indices, *payload = bytes + channel.payload;
   const bool two_units = shape.units_per_row_pair() == 2;
   const uint64_t groups_inside[2] = {low_bits(8 * shape.groups()),
@@ -172,8 +163,8 @@ uint32_t decode_channel_8(const uint8_t *bytes, const FastChannel &channel, Tile
 }
 
 inline __m256i load_32(const uint8_t *in) { return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(in)); }
-inline void store_32(uint8_t *out, __m256i bytes, bool uncached) {
-  if (uncached)
+inline void store_32(uint8_t *out, __m256i bytes, Stores stores) {
+  if (stores == Stores::kUncached)
     _mm256_stream_si256(reinterpret_cast<__m256i *>(out), bytes);
   else
     _mm256_storeu_si256(reinterpret_cast<__m256i *>(out), bytes);
@@ -195,22 +186,22 @@ inline __m256i interleave_part(__m256i red, __m256i green, __m256i blue) {
 }
 
 // 32 pixels, 96 bytes.
-inline void store_rgb(__m256i red, __m256i green, __m256i blue, uint8_t *out, bool uncached) {
+inline void store_rgb(__m256i red, __m256i green, __m256i blue, uint8_t *out, Stores stores) {
   const __m256i first = interleave_part<0>(red, green, blue), second = interleave_part<1>(red, green, blue),
                 third = interleave_part<2>(red, green, blue);
-  store_32(out, _mm256_permute2x128_si256(first, second, 0x20), uncached);
-  store_32(out + 32, _mm256_permute2x128_si256(third, first, 0x30), uncached);
-  store_32(out + 64, _mm256_permute2x128_si256(second, third, 0x31), uncached);
+  store_32(out, _mm256_permute2x128_si256(first, second, 0x20), stores);
+  store_32(out + 32, _mm256_permute2x128_si256(third, first, 0x30), stores);
+  store_32(out + 64, _mm256_permute2x128_si256(second, third, 0x31), stores);
 }
 
 template <uint32_t transform>
-void store_rgb_tile(const Planes<uint8_t> &planes, TileShape shape, uint8_t *out, size_t row_stride,
-                    bool bypass_cache) {
+void store_rgb_tile(const Planes<uint8_t> &planes, TileShape shape, Destination destination, Stores stores) {
   const __m256i middle = _mm256_set1_epi8(char(128));
   const bool whole = shape.width == L3_TILE;
-  const bool uncached = bypass_cache && whole;
+  if (!whole) stores = Stores::kCached;
   alignas(32) uint8_t partial[3 * L3_TILE];
-  for (uint32_t y = 0; y < shape.height; y++, out += row_stride) {
+  uint8_t *out = destination.data;
+  for (uint32_t y = 0; y < shape.height; y++, out += destination.stride) {
     uint8_t *const row = whole ? out : partial;
     for (uint32_t x = 0; x < L3_TILE; x += 32) {
       const uint8_t *samples = planes.plane[0] + y * L3_TILE + x;
@@ -226,30 +217,27 @@ void store_rgb_tile(const Planes<uint8_t> &planes, TileShape shape, uint8_t *out
         }
         blue = _mm256_add_epi8(blue, _mm256_xor_si256(reference, middle));
       }
-      store_rgb(red, green, blue, row + 3 * x, uncached);
+      store_rgb(red, green, blue, row + 3 * x, stores);
     }
     if (!whole) std::memcpy(out, partial, 3 * shape.width);
   }
 }
 
-void store_tile_8(const Planes<uint8_t> &planes, uint32_t channels, Transform transform, TileShape shape, uint8_t *out,
-                  size_t row_stride, bool bypass_cache) {
-  if (channels != 3) return generic::store_tile(planes, channels, transform, shape, out, row_stride, bypass_cache);
-  generic::with_color_transform(
-      transform.color, [&](auto color) { store_rgb_tile<color>(planes, shape, out, row_stride, bypass_cache); });
+void store_tile_8(const DecodedTile<uint8_t> &tile, Destination out, Stores stores) {
+  if (tile.channels != 3) return generic::store_tile(tile, out, stores);
+  generic::with_color_transform(tile.transform.color,
+                                [&](auto color) { store_rgb_tile<color>(tile.planes, tile.shape, out, stores); });
 }
 
-void copy_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows) {
-  for (uint32_t y = 0; y < rows; y++, in += in_stride, out += out_stride) {
+void copy_rows(const Rows &rows, Destination destination) {
+  const auto [first, in_stride, row_size, count] = rows;
+  const uint8_t *in = first;
+  uint8_t *out = destination.data;
+  for (uint32_t y = 0; y < count; y++, in += in_stride, out += destination.stride) {
     uint32_t x = 0;
-    for (; x + 32 <= row_size; x += 32) store_32(out + x, load_32(in + x), false);
+    for (; x + 32 <= row_size; x += 32) store_32(out + x, load_32(in + x), Stores::kCached);
     std::memcpy(out + x, in + x, row_size - x);
   }
-}
-
-inline void store_line_uncached(uint8_t *line, __m256i left, __m256i right) {
-  store_32(line, left, true);
-  store_32(line + 32, right, true);
 }
 
 // A line of zeros, then one of ones.
@@ -259,43 +247,36 @@ constexpr std::array<uint8_t, 2 * kCacheLine> kZerosAndOnes = [] {
   return bytes;
 }();
 
-void copy_rows_uncached(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size,
-                        uint32_t rows, PartialLines &partial_lines, bool from_left, bool to_right) {
-  for (uint32_t y = 0; y < rows; y++, in += in_stride, out += out_stride) {
-    // Positions count from the start of the line that `out` lies in.
-    const uint32_t start = uintptr_t(out) % kCacheLine, end = start + row_size;
-    uint8_t *const line = out - start, *const waiting = partial_lines.lines[y];
-    const uint8_t *const source = in - start;
-    uint32_t at = 0;
-    if (start) {
-      at = std::min(end, kCacheLine);
-      if (from_left && at == kCacheLine) {
-        const uint8_t *is_new = kZerosAndOnes.data() + kCacheLine - start;
-        store_line_uncached(line, _mm256_blendv_epi8(load_32(waiting), load_32(source), load_32(is_new)),
-                            _mm256_blendv_epi8(load_32(waiting + 32), load_32(source + 32), load_32(is_new + 32)));
-      } else {
-        if (from_left) std::memcpy(line, waiting, start);
-        std::memcpy(out, in, at - start);
-      }
-    }
-    for (; at + kCacheLine <= end; at += kCacheLine)
-      store_line_uncached(line + at, load_32(source + at), load_32(source + at + 32));
-    if (at < end) std::memcpy(to_right ? waiting : line + at, source + at, end - at);
+struct Line {
+  static void store(uint8_t *line, const uint8_t *bytes) { store(line, load_32(bytes), load_32(bytes + 32)); }
+  static void store_joined(uint8_t *line, const uint8_t *first, const uint8_t *rest, uint32_t size) {
+    const uint8_t *of_rest = kZerosAndOnes.data() + kCacheLine - size;
+    store(line, _mm256_blendv_epi8(load_32(first), load_32(rest), load_32(of_rest)),
+          _mm256_blendv_epi8(load_32(first + 32), load_32(rest + 32), load_32(of_rest + 32)));
   }
-}
+  static void copy(uint8_t *line, const uint8_t *bytes, uint32_t begin, uint32_t end) {
+    std::memcpy(line + begin, bytes + begin, end - begin);
+  }
+  static void keep(uint8_t *line, const uint8_t *bytes, uint32_t end) { copy(line, bytes, 0, end); }
+
+ private:
+  static void store(uint8_t *line, __m256i left, __m256i right) {
+    store_32(line, left, Stores::kUncached);
+    store_32(line + 32, right, Stores::kUncached);
+  }
+};
 
 }  // namespace
 
 const Kernels kAvx2Kernels = {
-    "avx2",
-    decode_channel_8,
-    generic::decode_channel<uint16_t>,
-    store_tile_8,
-    generic::store_tile<uint16_t>,
-    generic::encode_tile<uint8_t>,
-    generic::encode_tile<uint16_t>,
-    copy_rows,
-    copy_rows_uncached,
+    .name = "avx2",
+    .supported = cpu_runs_avx2_kernels,
+    .of_8_bits = {.decode_channel = decode_channel_8,
+                  .store_tile = store_tile_8,
+                  .encode_tile = generic::encode_tile<uint8_t>},
+    .of_16_bits = generic::kSampleKernels<uint16_t>,
+    .copy_rows = copy_rows,
+    .copy_rows_uncached = generic::copy_rows_uncached<Line>,
 };
 
 }  // namespace l3

@@ -1,12 +1,12 @@
 // The back end for AVX-512 with VBMI and VBMI2 (Ice Lake and Zen 4 onwards): a row of a tile is one register.
 #include <immintrin.h>
 
-#include <algorithm>
 #include <array>
 
+#include "cpu/code_tables.h"
 #include "cpu/dispatch.h"
-#include "cpu/generic_decoder.h"
-#include "cpu/generic_encoder.h"
+#include "cpu/generic_kernels.h"
+#include "cpu/uncached_rows.h"
 
 namespace l3 {
 namespace {
@@ -21,20 +21,9 @@ constexpr Bytes bytes_of(Function function) {
 }
 inline __m512i load_bytes(const Bytes &bytes) { return _mm512_loadu_si512(bytes.data()); }
 
-// A table for _mm_shuffle_epi8, indexed by code.
-using CodeTable = std::array<uint8_t, 16>;
-template <typename Function>
-constexpr CodeTable code_table(Function function) {
-  CodeTable table{};
-  for (uint32_t code = 0; code < 16; code++) table[code] = uint8_t(function(code));
-  return table;
-}
-inline __m128i load_table(const CodeTable &table) {
-  return _mm_loadu_si128(reinterpret_cast<const __m128i *>(table.data()));
-}
+using generic::load_table;
 
-constexpr CodeTable kWidths = code_table(code_width), kMinima = code_table(code_minimum);
-constexpr CodeTable kMasks = code_table([](uint32_t code) { return (1u << code_width(code)) - 1; });
+constexpr generic::CodeTable kMasks = generic::code_table([](uint32_t code) { return (1u << code_width(code)) - 1; });
 constexpr Bytes kIdentity = bytes_of([](uint32_t i) { return i; });
 constexpr Bytes kToTheLeft = bytes_of([](uint32_t i) { return i ? i - 1 : 0; });
 constexpr Bytes kGroupOfByte = bytes_of([](uint32_t i) { return i / 8; });   // in a unit
@@ -50,7 +39,8 @@ struct RowPair {
 
 // Unpacks the octets of a row pair.
 struct PairUnpacker {
-  const __m128i widths = load_table(kWidths), masks = load_table(kMasks), minima = load_table(kMinima);
+  const __m128i widths = load_table(generic::kWidths), masks = load_table(kMasks),
+                minima = load_table(generic::kMinima);
   const __m512i left_groups = load_bytes(kGroupOfByte),
                 right_groups = _mm512_add_epi8(left_groups, _mm512_set1_epi8(8));
   const __m512i group_of_pixel = load_bytes(kGroupOfPixel), field_of_byte = load_bytes(kFieldOfByte);
@@ -111,12 +101,6 @@ struct PrefixSum {
   }
 };
 
-// The codes of a channel's indices, for _mm_shuffle_epi8.
-inline __m128i load_palette(const uint8_t *palette, uint32_t index_bits) {
-  if (index_bits == max_index_bits(8)) return _mm512_castsi512_si128(load_bytes(kIdentity));
-  return _mm_cvtsi64_si128(int64_t(_pdep_u64(load<uint64_t>(palette), 0x0F0F0F0F0F0F0F0Full)));
-}
-
 template <uint32_t predictor>
 uint32_t decode_channel(const uint8_t *bytes, const FastChannel &channel, TileShape shape, uint8_t *plane) {
   const PairUnpacker unpack_pair;
@@ -124,10 +108,10 @@ uint32_t decode_channel(const uint8_t *bytes, const FastChannel &channel, TileSh
   const __m512i to_the_left = load_bytes(kToTheLeft), last = _mm512_set1_epi8(char(shape.width - 1));
   const __m512i to_the_right = _mm512_min_epu8(_mm512_add_epi8(load_bytes(kIdentity), _mm512_set1_epi8(1)), last);
 
-  const __m128i palette = load_palette(bytes + channel.palette, channel.index_bits);
+  const __m128i palette = generic::load_palette(bytes + channel.palette, channel.index_bits);
   const __m128i inside =
       _mm_cmplt_epi8(_mm512_castsi512_si128(load_bytes(kIdentity)), _mm_set1_epi8(char(shape.groups())));
-  const uint64_t index_positions = 0x0101010101010101ull * ((1u << channel.index_bits) - 1);
+  const uint64_t index_positions = low_bits_of_bytes(channel.index_bits);
   const bool two_units = shape.units_per_row_pair() == 2;
   const uint8_t *indices = bytes + channel.indices, *payload = bytes + channel.payload;
 
@@ -193,11 +177,11 @@ inline void store_line_uncached(uint8_t *line, __m512i bytes) {
 
 // Writes the first `size` bytes of `registers` to `out`.
 template <uint32_t count>
-inline void write_row(const __m512i (&registers)[count], uint32_t size, uint8_t *out, bool bypass_cache) {
+inline void write_row(const __m512i (&registers)[count], uint32_t size, uint8_t *out, Stores stores) {
   for (uint32_t j = 0; j < count; j++) {
     if (size < 64 * count)
       _mm512_mask_storeu_epi8(out + 64 * j, size > 64 * j ? low_bits(size - 64 * j) : 0, registers[j]);
-    else if (bypass_cache)
+    else if (stores == Stores::kUncached)
       store_line_uncached(out + 64 * j, registers[j]);
     else
       _mm512_storeu_si512(out + 64 * j, registers[j]);
@@ -234,9 +218,10 @@ inline __m512i interleave(const __m512i (&rows)[channels]) {
 }
 
 template <uint32_t channels, uint32_t transform>
-void store_tile(const Planes<uint8_t> &planes, TileShape shape, uint8_t *out, size_t row_stride, bool bypass_cache) {
+void store_tile(const Planes<uint8_t> &planes, TileShape shape, Destination destination, Stores stores) {
   const __m512i middle = _mm512_set1_epi8(char(128));
-  for (uint32_t y = 0; y < shape.height; y++, out += row_stride) {
+  uint8_t *out = destination.data;
+  for (uint32_t y = 0; y < shape.height; y++, out += destination.stride) {
     __m512i rows[channels], pixels[channels];  // rows in the image's order
     for (uint32_t n = 0; n < channels; n++)
       rows[channel_of_plane(n, channels)] = _mm512_load_si512(planes.plane[n] + y * L3_TILE);
@@ -254,71 +239,57 @@ void store_tile(const Planes<uint8_t> &planes, TileShape shape, uint8_t *out, si
     if constexpr (channels > 1) pixels[1] = interleave<channels, 1>(rows);
     if constexpr (channels > 2) pixels[2] = interleave<channels, 2>(rows);
     if constexpr (channels > 3) pixels[3] = interleave<channels, 3>(rows);
-    write_row(pixels, shape.width * channels, out, bypass_cache);
+    write_row(pixels, shape.width * channels, out, stores);
   }
 }
 
-void store_tile_8(const Planes<uint8_t> &planes, uint32_t channels, Transform transform, TileShape shape, uint8_t *out,
-                  size_t row_stride, bool bypass_cache) {
-  if (channels == 1) return store_tile<1, kTransformNone>(planes, shape, out, row_stride, bypass_cache);
-  if (channels == 2) return store_tile<2, kTransformNone>(planes, shape, out, row_stride, bypass_cache);
-  generic::with_color_transform(transform.color, [&](auto color) {
-    if (channels == 3)
-      store_tile<3, color>(planes, shape, out, row_stride, bypass_cache);
+void store_tile_8(const DecodedTile<uint8_t> &tile, Destination out, Stores stores) {
+  if (tile.channels == 1) return store_tile<1, kTransformNone>(tile.planes, tile.shape, out, stores);
+  if (tile.channels == 2) return store_tile<2, kTransformNone>(tile.planes, tile.shape, out, stores);
+  generic::with_color_transform(tile.transform.color, [&](auto color) {
+    if (tile.channels == 3)
+      store_tile<3, color>(tile.planes, tile.shape, out, stores);
     else
-      store_tile<4, color>(planes, shape, out, row_stride, bypass_cache);
+      store_tile<4, color>(tile.planes, tile.shape, out, stores);
   });
 }
 
-void copy_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size, uint32_t rows) {
-  for (uint32_t y = 0; y < rows; y++, in += in_stride, out += out_stride) {
+struct Line {
+  static void store(uint8_t *line, const uint8_t *bytes) { store_line_uncached(line, _mm512_loadu_si512(bytes)); }
+  static void store_joined(uint8_t *line, const uint8_t *first, const uint8_t *rest, uint32_t size) {
+    store_line_uncached(line, _mm512_mask_loadu_epi8(_mm512_load_si512(first), ~low_bits(size), rest));
+  }
+  static void copy(uint8_t *line, const uint8_t *bytes, uint32_t begin, uint32_t end) {
+    const __mmask64 mask = low_bits(end) & ~low_bits(begin);
+    _mm512_mask_storeu_epi8(line, mask, _mm512_maskz_loadu_epi8(mask, bytes));
+  }
+  static void keep(uint8_t *line, const uint8_t *bytes, uint32_t end) {
+    _mm512_store_si512(line, _mm512_maskz_loadu_epi8(low_bits(end), bytes));
+  }
+};
+
+void copy_rows(const Rows &rows, Destination destination) {
+  const auto [first, in_stride, row_size, count] = rows;
+  const uint8_t *in = first;
+  uint8_t *out = destination.data;
+  for (uint32_t y = 0; y < count; y++, in += in_stride, out += destination.stride) {
     uint32_t x = 0;
     for (; x + 64 <= row_size; x += 64) _mm512_storeu_si512(out + x, _mm512_loadu_si512(in + x));
-    const __mmask64 rest = low_bits(row_size - x);
-    _mm512_mask_storeu_epi8(out + x, rest, _mm512_maskz_loadu_epi8(rest, in + x));
-  }
-}
-
-void copy_rows_uncached(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size,
-                        uint32_t rows, PartialLines &partial_lines, bool from_left, bool to_right) {
-  for (uint32_t y = 0; y < rows; y++, in += in_stride, out += out_stride) {
-    // Positions count from the start of the line that `out` lies in.
-    const uint32_t start = uintptr_t(out) % kCacheLine, end = start + row_size;
-    uint8_t *const line = out - start, *const waiting = partial_lines.lines[y];
-    const uint8_t *const source = in - start;
-    uint32_t at = 0;
-    if (start) {
-      at = std::min(end, kCacheLine);
-      const __mmask64 old = low_bits(start), old_and_new = low_bits(at);
-      const __m512i bytes = _mm512_mask_loadu_epi8(_mm512_load_si512(waiting), old_and_new & ~old, source);
-      if (from_left && at == kCacheLine)
-        store_line_uncached(line, bytes);
-      else
-        _mm512_mask_storeu_epi8(line, from_left ? old_and_new : old_and_new & ~old, bytes);
-    }
-    for (; at + kCacheLine <= end; at += kCacheLine) store_line_uncached(line + at, _mm512_loadu_si512(source + at));
-    if (at == end) continue;
-    const __mmask64 rest = low_bits(end - at);
-    const __m512i bytes = _mm512_maskz_loadu_epi8(rest, source + at);
-    if (to_right)
-      _mm512_store_si512(waiting, bytes);
-    else
-      _mm512_mask_storeu_epi8(line + at, rest, bytes);
+    Line::copy(out + x, in + x, 0, row_size - x);
   }
 }
 
 }  // namespace
 
 const Kernels kAvx512Kernels = {
-    "avx512",
-    decode_channel_8,
-    generic::decode_channel<uint16_t>,
-    store_tile_8,
-    generic::store_tile<uint16_t>,
-    generic::encode_tile<uint8_t>,
-    generic::encode_tile<uint16_t>,
-    copy_rows,
-    copy_rows_uncached,
+    .name = "avx512",
+    .supported = cpu_runs_avx512_kernels,
+    .of_8_bits = {.decode_channel = decode_channel_8,
+                  .store_tile = store_tile_8,
+                  .encode_tile = generic::encode_tile<uint8_t>},
+    .of_16_bits = generic::kSampleKernels<uint16_t>,
+    .copy_rows = copy_rows,
+    .copy_rows_uncached = generic::copy_rows_uncached<Line>,
 };
 
 }  // namespace l3

@@ -1,19 +1,15 @@
 // The back end for any machine.
-#include "cpu/generic_decoder.h"
-#include "cpu/generic_encoder.h"
+#include "cpu/generic_kernels.h"
 
 namespace l3 {
 
 const Kernels kPortableKernels = {
-    "portable",
-    generic::decode_channel<uint8_t>,
-    generic::decode_channel<uint16_t>,
-    generic::store_tile<uint8_t>,
-    generic::store_tile<uint16_t>,
-    generic::encode_tile<uint8_t>,
-    generic::encode_tile<uint16_t>,
-    generic::copy_rows,
-    nullptr,
+    .name = "portable",
+    .supported = [] { return true; },
+    .of_8_bits = generic::kSampleKernels<uint8_t>,
+    .of_16_bits = generic::kSampleKernels<uint16_t>,
+    .copy_rows = generic::copy_rows,
+    .copy_rows_uncached = nullptr,
 };
 
 }  // namespace l3

@@ -5,9 +5,9 @@
 
 #include "cpu/kernels.h"
 #include "format/error.h"
+#include "format/file.h"
 #include "format/label_map.h"
 #include "format/paper.h"
-#include "format/prototype.h"
 #include "format/tiles.h"
 #include "output/convert.h"
 
@@ -22,15 +22,8 @@ struct Scratch {
   };
   alignas(kCacheLine) uint8_t before_pixels[kCacheLine];  // copy_rows_uncached reads around rows
   uint8_t pixels[kMaxTileSize + kCacheLine];
-  uint8_t tile[kMaxTileBytes + kMaxOverread];
+  uint8_t tile[kMaxTileBytes + kMaxOverread];  // where a tile's bytes are copied to
   PartialLines partial_lines;
-};
-
-// Where and how a tile's native pixels are to be written.
-struct Target {
-  uint8_t *pixels;
-  size_t row_stride;
-  bool bypass_cache;  // only if pixels and rows start at cache lines
 };
 
 // Brings bytes into the cache that need not be there. Used on the next tile's bytes: decoding hides the way to memory,
@@ -42,8 +35,13 @@ void prefetch(const uint8_t *bytes, uint32_t size) {
 class TileDecoder {
  public:
   TileDecoder(const l3_file &file, const l3_output &output, uint32_t options, const Kernels &kernels, l3_error *error)
-      : file_(file), info_(file.info), output_(output), kernels_(kernels), error_(error), prototype_tiles_(file) {
-    verifies_ = (options & L3_VERIFY) || ((options & L3_VERIFY_UNLESS_STORED) && info_.profile != L3_PROFILE_RAW);
+      : file_(file),
+        info_(info_of_tiles(file.info)),
+        output_(output),
+        kernels_(kernels),
+        error_(error),
+        verifies_((options & L3_VERIFY) || ((options & L3_VERIFY_UNLESS_STORED) && info_.profile != L3_PROFILE_RAW)),
+        tiles_(file, verifies_, scratch_.tile) {
     native_output_ = !needs_conversion(info_.channels, info_.bits, output.color, output.sample);
     uncached_ = native_output_ && output.bypass_cache && kernels.copy_rows_uncached;
     starts_at_lines_ = (reinterpret_cast<uintptr_t>(output.data) | output.row_stride) % kCacheLine == 0;
@@ -63,30 +61,30 @@ class TileDecoder {
   // Decodes the part of a tile that lies in `roi`. `right_follows`: the next tile to be decoded is the one to the
   // right.
   l3_status decode(uint32_t tile, const l3_rect &roi, bool right_follows) {
-    const l3_rect rect = tile_rect(info_, tile), part = intersect(rect, roi);
-    uint8_t *out = static_cast<uint8_t *>(output_.data) + size_t(part.y - roi.y) * output_.row_stride +
-                   size_t(part.x - roi.x) * output_pixel_size_;
+    const l3_rect rect = tile_rect(info_, tile), part = part_in_region(rect, roi);
+    uint8_t *out = static_cast<uint8_t *>(output_.data) + size_t(rect.y + part.y - roi.y) * output_.row_stride +
+                   size_t(rect.x + part.x - roi.x) * output_pixel_size_;
     const bool whole = part.width == rect.width && part.height == rect.height;
     const bool at_lines = starts_at_lines_ && roi.x % L3_TILE == 0;
     if (whole && native_output_ && (!uncached_ || at_lines))
-      return decode_to(tile, shape_of(rect), {out, output_.row_stride, uncached_});
+      return decode_to(tile, shape_of(rect), {out, output_.row_stride},
+                       uncached_ ? Stores::kUncached : Stores::kCached);
 
     const size_t row_stride = size_t(rect.width) * pixel_size(info_);
-    if (l3_status status = decode_to(tile, shape_of(rect), {scratch_.pixels, row_stride, false})) return status;
-    const uint8_t *pixels =
-        scratch_.pixels + (part.y - rect.y) * row_stride + size_t(part.x - rect.x) * pixel_size(info_);
-    const uint32_t row_size = part.width * pixel_size(info_);
+    if (l3_status status = decode_to(tile, shape_of(rect), {scratch_.pixels, row_stride}, Stores::kCached))
+      return status;
+    const uint8_t *pixels = scratch_.pixels + part.y * row_stride + size_t(part.x) * pixel_size(info_);
+    const Rows rows{pixels, row_stride, part.width * pixel_size(info_), part.height};
     if (!native_output_) {
       l3_output target = output_;
       target.data = out;
       convert({pixels, row_stride, part.width, part.height, info_.channels, info_.bits}, target);
     } else if (uncached_) {
-      const bool to_right = right_follows && row_size >= kCacheLine && !at_lines;
-      kernels_.copy_rows_uncached(pixels, row_stride, out, output_.row_stride, row_size, part.height,
-                                  scratch_.partial_lines, line_waits_, to_right);
-      line_waits_ = to_right;
+      const bool to_right = right_follows && rows.size >= kCacheLine && !at_lines;
+      kernels_.copy_rows_uncached(rows, {out, output_.row_stride},
+                                  to_right ? UnfinishedLine::kWaits : UnfinishedLine::kWritten, scratch_.partial_lines);
     } else {
-      kernels_.copy_rows(pixels, row_stride, out, output_.row_stride, row_size, part.height);
+      kernels_.copy_rows(rows, {out, output_.row_stride});
     }
     return L3_OK;
   }
@@ -104,75 +102,69 @@ class TileDecoder {
     source->data = scratch_.tile;
   }
 
-  l3_status decode_to(uint32_t tile, TileShape shape, const Target &target) {
-    if (info_.prototype) {
-      if (l3_status status = prototype_tiles_.decode(tile, scratch_.pixels, error_)) return status;
-      if (target.pixels != scratch_.pixels) copy_to(scratch_.pixels, shape, target);
-      return L3_OK;
-    }
+  // Decodes a whole tile to its native pixels; uncached only to rows that start at cache lines.
+  l3_status decode_to(uint32_t tile, TileShape shape, Destination out, Stores stores) {
     TileBytes source;
-    if (l3_status status = find_tile(file_, tile, verifies_, &source, error_)) return status;
+    if (l3_status status = tiles_.read(tile, &source, error_)) return status;
     if (info_.profile == L3_PROFILE_RAW) {
       if (const char *problem = check_raw_tile(info_, shape, source.size)) return corrupt(tile, problem);
-      copy_to(source.data, shape, target);
+      copy_to(source.data, shape, out, stores);
       return L3_OK;
     }
     make_readable_past_end(&source);
-    if (info_.bits == 8)
-      return decode_planes(tile, source, shape, target, scratch_.planes_8, kernels_.decode_channel_8,
-                           kernels_.store_tile_8);
-    return decode_planes(tile, source, shape, target, scratch_.planes_16, kernels_.decode_channel_16,
-                         kernels_.store_tile_16);
+    const char *problem = info_.bits == 8 ? decode_planes(source, shape, out, stores, scratch_.planes_8)
+                                          : decode_planes(source, shape, out, stores, scratch_.planes_16);
+    return problem ? corrupt(tile, problem) : L3_OK;
   }
 
-  void copy_to(const uint8_t *pixels, TileShape shape, const Target &target) {
+  void copy_to(const uint8_t *pixels, TileShape shape, Destination out, Stores stores) {
     const uint32_t row_size = shape.width * pixel_size(info_);
-    if (target.bypass_cache)
-      kernels_.copy_rows_uncached(pixels, row_size, target.pixels, target.row_stride, row_size, shape.height,
-                                  scratch_.partial_lines, false, false);
+    const Rows rows{pixels, row_size, row_size, shape.height};
+    if (stores == Stores::kUncached)
+      kernels_.copy_rows_uncached(rows, out, UnfinishedLine::kWritten, scratch_.partial_lines);
     else
-      kernels_.copy_rows(pixels, row_size, target.pixels, target.row_stride, row_size, shape.height);
+      kernels_.copy_rows(rows, out);
   }
 
-  template <typename Sample, typename DecodeChannel, typename StoreTile>
-  l3_status decode_planes(uint32_t tile, const TileBytes &source, TileShape shape, const Target &target,
-                          Planes<Sample> &planes, DecodeChannel decode_channel, StoreTile store_tile) {
+  // Returns null, or what is wrong.
+  template <typename Sample>
+  const char *decode_planes(const TileBytes &source, TileShape shape, Destination out, Stores stores,
+                            Planes<Sample> &planes) {
+    const SampleKernels<Sample> &kernels = kernels_.of_samples<Sample>();
     Transform transform = {kTransformNone, 1};
     if (info_.profile == L3_PROFILE_PAPER) {
       if (const char *problem = decode_paper_tile(source.data, source.size, info_.channels, shape, &planes))
-        return corrupt(tile, problem);
+        return problem;
     } else {
       FastTile fast;
       if (const char *problem = parse_fast_tile(source.data, source.size, info_.channels, info_.bits, shape, &fast))
-        return corrupt(tile, problem);
+        return problem;
       const uint32_t ahead = source.size / info_.channels;
       for (uint32_t c = 0; c < info_.channels; c++) {
         if (verifies_) prefetch(source.data + source.size + c * ahead, ahead);
         const FastChannel &channel = fast.channels[c];
         if (channel.predictor == kLabelMap) {
-          if (const char *problem = decode_label_map(source.data, channel, shape, planes.plane[c]))
-            return corrupt(tile, problem);
-        } else if (decode_channel(source.data, channel, shape, planes.plane[c]) != channel.end) {
-          return corrupt(tile, kBodyNotConsumed);
+          if (const char *problem = decode_label_map(source.data, channel, shape, planes.plane[c])) return problem;
+        } else if (kernels.decode_channel(source.data, channel, shape, planes.plane[c]) != channel.end) {
+          return kBodyNotConsumed;
         }
       }
       transform = fast.transform;
     }
-    store_tile(planes, info_.channels, transform, shape, target.pixels, target.row_stride, target.bypass_cache);
-    return L3_OK;
+    kernels.store_tile({planes, info_.channels, transform, shape}, out, stores);
+    return nullptr;
   }
 
   const l3_file &file_;
-  const l3_info &info_;
+  const l3_info info_;
   const l3_output &output_;
   const Kernels &kernels_;
   l3_error *const error_;
-  PrototypeTiles prototype_tiles_;
-  bool verifies_;
+  const bool verifies_;
+  FileTiles tiles_;
   bool native_output_;    // no conversion
   bool uncached_;         // writes past the cache
   bool starts_at_lines_;  // every row of the output starts at a cache line
-  bool line_waits_ = false;
   uint32_t output_pixel_size_;
   Scratch scratch_;
 };

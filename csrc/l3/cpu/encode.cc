@@ -61,22 +61,22 @@ size_t file_bound(const l3_info &info) {
   return size_t(layout_of(info).payload + payload_bound(info)) + std::max(kStoreSlack, kTrailerSize);
 }
 
-uint32_t store_raw_tile(const uint8_t *pixels, size_t row_stride, uint32_t row_size, uint32_t rows, uint8_t *out) {
-  for (uint32_t y = 0; y < rows; y++) std::memcpy(out + y * row_size, pixels + y * row_stride, row_size);
+uint32_t store_raw_tile(const TilePixels &pixels, uint32_t row_size, uint8_t *out) {
+  const uint32_t rows = pixels.shape.height;
+  for (uint32_t y = 0; y < rows; y++) std::memcpy(out + y * row_size, pixels.data + y * pixels.stride, row_size);
   return rows * row_size;
 }
 
 // Writes a tile's bytes, not padded; returns its size.
-uint32_t encode_tile(const l3_info &info, uint32_t effort, const Kernels &kernels, const uint8_t *pixels,
-                     size_t row_stride, TileShape shape, uint8_t *out) {
+uint32_t encode_tile(const l3_info &info, uint32_t effort, const Kernels &kernels, const TilePixels &pixels,
+                     uint8_t *out) {
   switch (info.profile) {
-    case L3_PROFILE_RAW: return store_raw_tile(pixels, row_stride, shape.width * pixel_size(info), shape.height, out);
+    case L3_PROFILE_RAW: return store_raw_tile(pixels, pixels.shape.width * pixel_size(info), out);
     case L3_PROFILE_PAPER:
-      return info.bits == 8 ? encode_paper_tile<uint8_t>(pixels, row_stride, info.channels, shape, out)
-                            : encode_paper_tile<uint16_t>(pixels, row_stride, info.channels, shape, out);
+      return info.bits == 8 ? encode_paper_tile<uint8_t>(pixels, out) : encode_paper_tile<uint16_t>(pixels, out);
     default: {
-      const auto encode_fast_tile = info.bits == 8 ? kernels.encode_tile_8 : kernels.encode_tile_16;
-      return encode_fast_tile(pixels, row_stride, info.channels, effort, shape, out);
+      const auto encode_fast_tile = info.bits == 8 ? kernels.of_8_bits.encode_tile : kernels.of_16_bits.encode_tile;
+      return encode_fast_tile(pixels, effort, out);
     }
   }
 }
@@ -88,11 +88,11 @@ uint32_t encode_tiles(const l3_image &image, const l3_info &info, uint32_t effor
   uint32_t position = 0;
   for (uint32_t tile = 0; tile < tile_count(info); tile++) {
     const l3_rect rect = tile_rect(info, tile);
-    const uint8_t *pixels =
+    const uint8_t *first =
         static_cast<const uint8_t *>(image.data) + rect.y * image.row_stride + size_t(rect.x) * pixel_size(info);
+    const TilePixels pixels{first, image.row_stride, info.channels, shape_of(rect)};
     uint8_t *const bytes = file + layout.payload + position;
-    const uint32_t size = encode_tile(info, effort, kernels, pixels, image.row_stride, shape_of(rect), bytes),
-                   padded = aligned4(size);
+    const uint32_t size = encode_tile(info, effort, kernels, pixels, bytes), padded = aligned4(size);
     std::memset(bytes + size, 0, padded - size);
     store(file + layout.offsets + 4 * size_t(tile), position);
     if (info.has_checksums) store(file + layout.checksums + 4 * size_t(tile), crc32c(bytes, padded));

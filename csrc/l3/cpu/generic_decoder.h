@@ -27,9 +27,7 @@ struct Palette {
   // The palette was validated: its codes are known, and `index_bits` is no more than the table allows.
   Palette(const uint8_t *palette, uint32_t index_bits) {
     for (uint32_t i = 0; i < 1u << index_bits; i++) {
-      uint32_t code = i;
-      if (index_bits < max_index_bits(kBits<Sample>))
-        code = sizeof(Sample) == 2 ? palette[i] : palette[i / 2] >> 4 * (i % 2) & 15;
+      const uint32_t code = code_of_index(palette, i, index_bits, kBits<Sample>);
       codes[i] = {uint8_t(code_width(code)), Sample(code_minimum(code))};
     }
   }
@@ -137,15 +135,15 @@ inline void interleave(const Sample *const rows[L3_MAX_CHANNELS], uint32_t width
 
 // One row of a tile as interleaved pixels, the colour transform undone.
 template <typename Sample>
-inline void pixels_of_row(const Planes<Sample> &planes, uint32_t channels, uint32_t transform, uint32_t y,
-                          uint32_t width, Sample *out) {
+inline void pixels_of_row(const DecodedTile<Sample> &tile, uint32_t y, Sample *out) {
+  const uint32_t channels = tile.channels, width = tile.shape.width;
   const Sample *rows[L3_MAX_CHANNELS];  // in the image's order
-  for (uint32_t n = 0; n < channels; n++) rows[channel_of_plane(n, channels)] = planes.plane[n] + y * L3_TILE;
+  for (uint32_t n = 0; n < channels; n++) rows[channel_of_plane(n, channels)] = tile.planes.plane[n] + y * L3_TILE;
   alignas(64) Sample red[L3_TILE], blue[L3_TILE];
-  if (transform != kTransformNone) {
+  if (tile.transform.color != kTransformNone) {
     std::memcpy(red, rows[0], sizeof red);
     std::memcpy(blue, rows[2], sizeof blue);
-    undo_transform(transform, rows[1], red, blue);
+    undo_transform(tile.transform.color, rows[1], red, blue);
     rows[0] = red;
     rows[2] = blue;
   }
@@ -163,19 +161,19 @@ inline void multiply(Sample *samples, uint32_t count, uint32_t factor) {
 }
 
 template <typename Sample>
-void store_tile(const Planes<Sample> &planes, uint32_t channels, Transform transform, TileShape shape, uint8_t *out,
-                size_t row_stride, bool /*bypass_cache*/) {
+void store_tile(const DecodedTile<Sample> &tile, Destination out, Stores /*stores*/) {
+  const uint32_t samples = tile.shape.width * tile.channels, factor = tile.transform.factor;
   alignas(64) Sample pixels[L3_TILE * L3_MAX_CHANNELS];
-  for (uint32_t y = 0; y < shape.height; y++) {
-    pixels_of_row(planes, channels, transform.color, y, shape.width, pixels);
-    if (sizeof(Sample) == 2 && transform.factor != 1) multiply(pixels, shape.width * channels, transform.factor);
-    std::memcpy(out + y * row_stride, pixels, shape.width * channels * sizeof(Sample));
+  for (uint32_t y = 0; y < tile.shape.height; y++) {
+    pixels_of_row(tile, y, pixels);
+    if (sizeof(Sample) == 2 && factor != 1) multiply(pixels, samples, factor);
+    std::memcpy(out.data + y * out.stride, pixels, samples * sizeof(Sample));
   }
 }
 
-inline void copy_rows(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size,
-                      uint32_t rows) {
-  for (uint32_t y = 0; y < rows; y++) std::memcpy(out + y * out_stride, in + y * in_stride, row_size);
+inline void copy_rows(const Rows &rows, Destination out) {
+  const auto [first, stride, row_size, count] = rows;
+  for (uint32_t y = 0; y < count; y++) std::memcpy(out.data + y * out.stride, first + y * stride, row_size);
 }
 
 }  // namespace

@@ -251,32 +251,31 @@ struct ChannelPlan {
 template <typename Sample>
 class FastTileEncoder {
  public:
-  // `pixels` are the tile's, interleaved, with rows `row_stride` bytes apart; they need not be aligned.
-  FastTileEncoder(const uint8_t *pixels, size_t row_stride, uint32_t channels, uint32_t effort, TileShape shape)
-      : channels_(channels), effort_(effort), shape_(shape), masks_(shape.width) {
-    for (uint32_t y = 0; y < shape.height; y++, pixels += row_stride) {
-      switch (channels) {
-        case 1: load_row<1>(pixels, y); break;
-        case 2: load_row<2>(pixels, y); break;
-        case 3: load_row<3>(pixels, y); break;
-        default: load_row<4>(pixels, y);
+  FastTileEncoder(const TilePixels &pixels, uint32_t effort)
+      : channels_(pixels.channels), effort_(effort), shape_(pixels.shape), masks_(pixels.shape.width) {
+    const uint8_t *row = pixels.data;
+    for (uint32_t y = 0; y < shape_.height; y++, row += pixels.stride) {
+      switch (channels_) {
+        case 1: load_row<1>(row, y); break;
+        case 2: load_row<2>(row, y); break;
+        case 3: load_row<3>(row, y); break;
+        default: load_row<4>(row, y);
       }
     }
     if constexpr (kBits == 16) divide_by_scale();
-    for (uint32_t n = 0; n < channels; n++) planes_[n].repeat_edges(shape);
+    for (uint32_t n = 0; n < channels_; n++) planes_[n].repeat_edges(shape_);
   }
 
   uint32_t encode(uint8_t *out) {
     for (uint32_t n = 0; n < channels_; n++) candidates_[n] = consider(planes_[n]);
     const uint32_t transform = channels_ < 3 ? uint32_t(kTransformNone) : choose_transform();
-    out[0] = uint8_t(transform | scale_ << 4);
-    uint8_t *body = out + 1 + channels_ * channel_head_size(kBits);
+    out[0] = uint8_t(first_byte_of(transform, scale_));
+    uint8_t *body = out + fast_heads_size(channels_, kBits);
     for (uint32_t n = 0; n < channels_; n++) {
-      uint8_t *head = out + 1 + n * channel_head_size(kBits);
-      const uint32_t size = write_body(candidates_[n], head, body);
-      store(head + 1, candidates_[n].plane->row(0)[0]);
-      store(head + channel_head_size(kBits) - 2, uint16_t(size));
-      body += size;
+      ChannelHead head{0, candidates_[n].plane->row(0)[0], 0};
+      head.body_size = write_body(candidates_[n], &head.mode, body);
+      write_channel_head(head, n, kBits, out);
+      body += head.body_size;
     }
     return uint32_t(body - out);
   }
@@ -426,7 +425,7 @@ class FastTileEncoder {
       const uint32_t first_group = unit % shape_.units_per_row_pair() * kUnitGroups;
       if (!(codes_.busy_units >> unit & 1)) present[0] -= std::min(kUnitGroups, shape_.groups() - first_group);
     }
-    const ChannelPlan sparse = plan_for(predictor, present, busy, (units + 7) / 8);
+    const ChannelPlan sparse = plan_for(predictor, present, busy, shape_.unit_bitmap_size());
     return sparse.size < plain.size ? sparse : plain;
   }
 
@@ -444,8 +443,8 @@ class FastTileEncoder {
     return best;
   }
 
-  // Writes the mode to `head` and the body; returns the body's size.
-  uint32_t write_body(const Candidate &candidate, uint8_t *head, uint8_t *body) {
+  // Sets the mode and writes the body; returns the body's size.
+  uint32_t write_body(const Candidate &candidate, uint32_t *mode, uint8_t *body) {
     const ChannelPlan plan = effort_ == 3 ? candidate.plan : plan_for(*candidate.plane, candidate.costs.best());
     const uint32_t step = kSteps[effort_ - 1],
                    max_labels = max_labels_below(plan.size, candidate.costs.changed_groups * step,
@@ -453,11 +452,11 @@ class FastTileEncoder {
     if (max_labels) {
       if (const uint32_t size = encode_label_map(candidate.plane->row(0), PaddedPlane<Sample>::kStride, shape_,
                                                  max_labels, body, plan.size - 1)) {
-        head[0] = kLabelMap;
+        *mode = kLabelMap;
         return size;
       }
     }
-    head[0] = uint8_t(plan.predictor | plan.index_bits << 3 | uint32_t(plan.has_bitmap) << 6);
+    *mode = mode_of(plan.predictor, plan.index_bits, plan.has_bitmap);
     if (effort_ == 3) analyse(*candidate.plane, plan.predictor);
     return write_residuals(plan, body);
   }
@@ -472,7 +471,7 @@ class FastTileEncoder {
     };
     uint8_t palette[code_count(kBits)] = {};
     Symbol symbols[code_count(kBits)];
-    const bool identity = plan.index_bits == kMaxIndexBits;
+    const bool identity = !has_palette(plan.index_bits, kBits);
     uint32_t count = 0;
     for (uint32_t rest = plan.codes; rest; rest &= rest - 1) palette[count++] = uint8_t(std::countr_zero(rest));
     for (uint32_t tight = 0; tight < code_count(kBits); tight++) {
@@ -480,13 +479,11 @@ class FastTileEncoder {
       const uint32_t index = identity ? code : uint32_t(std::find(palette, palette + count, code) - palette);
       symbols[tight] = {uint8_t(index), uint8_t(code_width(code)), Sample(code_minimum(code))};
     }
-    if (!identity)
-      for (uint32_t i = 0; i < palette_size(plan.index_bits, kBits); i++)
-        *out++ = kBits == 16 ? palette[i] : uint8_t(palette[2 * i] | (plan.index_bits ? palette[2 * i + 1] << 4 : 0));
+    out = write_palette(palette, plan.index_bits, kBits, out);
     const uint64_t units = plan.has_bitmap ? codes_.busy_units : low_bits(shape_.units());
     if (plan.has_bitmap) {
-      std::memcpy(out, &units, (shape_.units() + 7) / 8);
-      out += (shape_.units() + 7) / 8;
+      std::memcpy(out, &units, shape_.unit_bitmap_size());
+      out += shape_.unit_bitmap_size();
     }
 
     uint8_t *indices = out, *payload = out + uint32_t(std::popcount(units)) * plan.index_bits;
@@ -524,9 +521,8 @@ class FastTileEncoder {
 };
 
 template <typename Sample>
-uint32_t encode_tile(const uint8_t *pixels, size_t row_stride, uint32_t channels, uint32_t effort, TileShape shape,
-                     uint8_t *out) {
-  return FastTileEncoder<Sample>(pixels, row_stride, channels, effort, shape).encode(out);
+uint32_t encode_tile(const TilePixels &pixels, uint32_t effort, uint8_t *out) {
+  return FastTileEncoder<Sample>(pixels, effort).encode(out);
 }
 
 }  // namespace

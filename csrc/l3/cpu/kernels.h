@@ -2,6 +2,8 @@
 // once, in decode.cc.
 #pragma once
 
+#include <type_traits>
+
 #include "format/fast_tile.h"
 #include "format/planes.h"
 
@@ -9,49 +11,88 @@ namespace l3 {
 
 constexpr uint32_t kCacheLine = 64;
 
+// Rows of bytes.
+struct Rows {
+  const uint8_t *data;
+  size_t stride;  // bytes from one row to the next
+  uint32_t size;  // bytes of a row
+  uint32_t count;
+};
+
+// Where rows are written to; passed by value, so that kernels need not read it again after each of their stores.
+struct Destination {
+  uint8_t *data;
+  size_t stride;  // bytes from one row to the next
+};
+
+// Into the cache, or past it, with non-temporal stores.
+enum class Stores { kCached, kUncached };
+
+// A tile's planes, and how they become pixels.
+template <typename Sample>
+struct DecodedTile {
+  const Planes<Sample> &planes;
+  uint32_t channels;
+  Transform transform;
+  TileShape shape;
+};
+
+// What becomes of a cache line that a piece of a row leaves unfinished: it is written, or waits for the next piece.
+enum class UnfinishedLine { kWritten, kWaits };
+
 // The beginnings of cache lines, one for each row of a tile.
 struct PartialLines {
   alignas(kCacheLine) uint8_t lines[L3_TILE][kCacheLine];
+  bool wait = false;  // for the next piece of each row
+};
+
+template <typename Sample>
+struct SampleKernels {
+  // Decodes one channel of a `fast` tile (any predictor but the label map) into a plane. Samples outside `shape` are
+  // left undefined. Reads at most kMaxOverread bytes past the tile's end, whatever the bytes are; returns the
+  // position after the last octet.
+  uint32_t (*decode_channel)(const uint8_t *bytes, const FastChannel &channel, TileShape shape, Sample *plane);
+
+  // Transforms the planes and writes them as interleaved pixels; uncached only to rows that start at cache lines.
+  void (*store_tile)(const DecodedTile<Sample> &tile, Destination out, Stores stores);
+
+  // Encodes a `fast` tile; returns its size. All back ends write the same bytes.
+  uint32_t (*encode_tile)(const TilePixels &pixels, uint32_t effort, uint8_t *out);
 };
 
 struct Kernels {
   const char *name;
 
-  // Decode one channel of a `fast` tile (any predictor but the label map) into a plane. Samples outside `shape` are
-  // left undefined. Reads at most kMaxOverread bytes past the tile's end, whatever the bytes are; returns the
-  // position after the last octet.
-  uint32_t (*decode_channel_8)(const uint8_t *bytes, const FastChannel &channel, TileShape shape, uint8_t *plane);
-  uint32_t (*decode_channel_16)(const uint8_t *bytes, const FastChannel &channel, TileShape shape, uint16_t *plane);
+  // Whether this CPU runs the others.
+  bool (*supported)();
 
-  // Transform the planes and write them as interleaved pixels. `bypass_cache`: with non-temporal stores; `out` and
-  // `row_stride` are multiples of a cache line then.
-  void (*store_tile_8)(const Planes<uint8_t> &planes, uint32_t channels, Transform transform, TileShape shape,
-                       uint8_t *out, size_t row_stride, bool bypass_cache);
-  void (*store_tile_16)(const Planes<uint16_t> &planes, uint32_t channels, Transform transform, TileShape shape,
-                        uint8_t *out, size_t row_stride, bool bypass_cache);
+  SampleKernels<uint8_t> of_8_bits;
+  SampleKernels<uint16_t> of_16_bits;
 
-  // Encode a `fast` tile of interleaved pixels, which need not be aligned; returns its size. All back ends
-  // write the same bytes.
-  uint32_t (*encode_tile_8)(const uint8_t *pixels, size_t row_stride, uint32_t channels, uint32_t effort,
-                            TileShape shape, uint8_t *out);
-  uint32_t (*encode_tile_16)(const uint8_t *pixels, size_t row_stride, uint32_t channels, uint32_t effort,
-                             TileShape shape, uint8_t *out);
+  // Copies rows.
+  void (*copy_rows)(const Rows &rows, Destination out);
 
-  // Copy rows of bytes.
-  void (*copy_rows)(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size,
-                    uint32_t rows);
+  // Copies rows past the cache, whole lines at a time; null where the back end cannot. Pieces of rows may follow each
+  // other from left to right, if all but the last are of a line at least. Up to a line before and after each of the
+  // rows may be read, unless the destination's start at cache lines.
+  void (*copy_rows_uncached)(const Rows &rows, Destination out, UnfinishedLine unfinished, PartialLines &partial_lines);
 
-  // Copy rows of bytes past the cache, whole lines at a time; null where the back end cannot. Pieces of rows may follow
-  // each other from left to right: a line that `to_right` leaves unfinished waits in `partial_lines`, until the next
-  // piece, which comes `from_left`, completes it. `to_right` needs rows of a line at least. Up to a line before and
-  // after each row of `in` may be read, unless `out` and `out_stride` are multiples of a line.
-  void (*copy_rows_uncached)(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride, uint32_t row_size,
-                             uint32_t rows, PartialLines &partial_lines, bool from_left, bool to_right);
+  template <typename Sample>
+  const SampleKernels<Sample> &of_samples() const {
+    if constexpr (std::is_same_v<Sample, uint8_t>)
+      return of_8_bits;
+    else
+      return of_16_bits;
+  }
 };
 
 extern const Kernels kPortableKernels;
 #if defined(__x86_64__)
 extern const Kernels kAvx2Kernels, kAvx512Kernels;
+
+// Whether this CPU runs these back ends. Not compiled with them: a CPU that cannot run them runs this.
+bool cpu_runs_avx2_kernels();
+bool cpu_runs_avx512_kernels();
 #endif
 
 // The back end by name, or null if it is unknown or this CPU cannot run it; `known` tells which.

@@ -153,9 +153,9 @@ const char *parse_label_map(const uint8_t *bytes, const FastChannel &channel, Ti
   if (map->first == labels || values[map->first] != channel.first)
     return "a first sample that is not among the label values";
 
-  if (left() < (shape.units() + 7) / 8) return "a label map too short for its unit bitmap";
-  if (const char *problem = read_unit_bitmap(bytes + position, shape.units(), &map->units)) return problem;
-  position += (shape.units() + 7) / 8;
+  if (left() < shape.unit_bitmap_size()) return "a label map too short for its unit bitmap";
+  if (const char *problem = read_unit_bitmap(bytes + position, shape, &map->units)) return problem;
+  position += shape.unit_bitmap_size();
 
   const uint32_t marked_units = popcount(map->units);
   if (left() < marked_units) return "a label map too short for its group masks";
@@ -226,7 +226,7 @@ uint32_t encode_label_map(const Sample *plane, uint32_t stride, TileShape shape,
   if (!labels.find(plane, stride, shape, max_labels)) return 0;
   const Marks marks(labels.places, labels.count, shape);
 
-  const uint32_t values_size = labels.count * uint32_t(sizeof(Sample)), bitmap_size = (shape.units() + 7) / 8;
+  const uint32_t values_size = labels.count * uint32_t(sizeof(Sample)), bitmap_size = shape.unit_bitmap_size();
   const uint32_t ranks_size = (marks.rank_position + 7) / 8;
   const uint32_t size = 1 + values_size + bitmap_size + marks.unit_count + marks.group_count + ranks_size;
   if (size > capacity) return 0;

@@ -6,7 +6,7 @@
 #include "format/check_tile.h"
 #include "format/error.h"
 #include "format/fast_tile.h"
-#include "format/prototype.h"
+#include "format/file.h"
 #include "format/tiles.h"
 #include "output/convert.h"
 
@@ -27,23 +27,16 @@ l3_status check_device_output(const l3_info &info, const l3_output &output, l3_e
   return L3_OK;
 }
 
-uint32_t offset_of(const l3_file &file, uint32_t tile) { return load<uint32_t>(file.offsets + 4 * size_t(tile)); }
-
 // Bytes that an image's tiles take in the buffer.
 uint64_t tile_bytes(const l3_file &file, const TileRange &range) {
-  // Prototype files are decoded by the host, so that kernels need not know them: their tiles travel as those of profile
-  // `raw`.
-  if (file.info.prototype) return uint64_t(range.count()) * kPrototypeTileSize;
   uint64_t size = 0;
-  for (uint32_t row = 0; row < range.rows; row++) {
-    const uint32_t first = (range.y + row) * file.info.tiles_x + range.x;
-    size += offset_of(file, first + range.columns) - offset_of(file, first);
-  }
+  for (uint32_t row = 0; row < range.rows; row++)
+    size += size_of_tiles(file, (range.y + row) * file.info.tiles_x + range.x, range.columns);
   return size;
 }
 
 BatchImage describe(const l3_cuda_image &image) {
-  const l3_info &info = image.file.info;
+  const l3_info info = info_of_tiles(image.file.info);
   const l3_output &output = image.output;
   const bool converts = needs_conversion(info.channels, info.bits, output.color, output.sample);
   BatchImage described;
@@ -51,13 +44,10 @@ BatchImage describe(const l3_cuda_image &image) {
   described.row_stride = output.row_stride;
   described.width = info.width;
   described.height = info.height;
-  described.left = image.region.x;
-  described.top = image.region.y;
-  described.region_width = image.region.width;
-  described.region_height = image.region.height;
+  described.region = image.region;
   described.channels = info.channels;
   described.bits = info.bits;
-  described.profile = info.prototype ? L3_PROFILE_RAW : info.profile;
+  described.profile = info.profile;
   described.color = converts ? output.color : L3_COLOR_NATIVE;
   described.sample = converts ? output.sample : L3_SAMPLE_NATIVE;
   described.output_pixel_size = l3_output_channels(&info, output.color) * l3_output_sample_size(&info, output.sample);
@@ -118,40 +108,30 @@ l3_status BatchPlan::gather(size_t i, bool verify, uint8_t *buffer, l3_error *er
 }
 
 l3_status BatchPlan::gather_tiles(size_t i, bool verify, uint8_t *buffer, l3_error *error) {
-  const l3_file &file = images_[i].file;
-  const l3_info &info = file.info;
+  const l3_info info = info_of_tiles(images_[i].file.info);
   const BatchImage image = describe(images_[i]);
   store(buffer + layout_.images + i * sizeof image, image);
 
   const TileKind kind = kind_of(image);
   const TileRange range = tiles_of(images_[i].region);
-  PrototypeTiles prototype_tiles(file);
+  uint8_t scratch[FileTiles::kScratchSize];
+  FileTiles tiles(images_[i].file, verify, scratch);
   uint32_t number = places_[i].first_tile, position = layout_.tile_bytes + places_[i].bytes;
   for (uint32_t y = range.y; y < range.y + range.rows; y++) {
     // The bytes of neighbours lie side by side. Copying a row of tiles first brings them to the cache, for the checks
     // to find there.
     const uint32_t first = y * info.tiles_x + range.x;
-    if (!info.prototype) {
-      const uint32_t begin = offset_of(file, first), end = offset_of(file, first + range.columns);
-      std::memcpy(buffer + position, file.payload + begin, end - begin);
-    }
-    for (uint32_t x = range.x; x < range.x + range.columns; x++, number++) {
-      const uint32_t number_in_image = y * info.tiles_x + x;
-      uint32_t size = kPrototypeTileSize;
-      bool has_label_map = false;
-      if (info.prototype) {
-        if (l3_status status = prototype_tiles.decode(number_in_image, buffer + position, error)) return status;
-      } else {
-        TileBytes source;
-        if (l3_status status = find_tile(file, number_in_image, verify, &source, error)) return status;
-        if (const char *problem = check_tile(info, shape_of(tile_rect(info, number_in_image)), source, &has_label_map))
-          return fail_tile(info, number_in_image, L3_ERROR_CORRUPT, problem, error);
-        size = source.size;
-      }
+    if (l3_status status = tiles.copy(first, range.columns, buffer + position, error)) return status;
+    for (uint32_t tile = first; tile < first + range.columns; tile++, number++) {
+      TileBytes source;
+      if (l3_status status = tiles.read(tile, &source, error)) return status;
+      bool has_label_map;
+      if (const char *problem = check_tile(info, shape_of(tile_rect(info, tile)), source, &has_label_map))
+        return fail_tile(info, tile, L3_ERROR_CORRUPT, problem, error);
       kinds_[number] = has_label_map ? general_kind(info.bits) : kind;
       store(buffer + layout_.tiles + number * sizeof(BatchTile),
-            BatchTile{position, size, uint32_t(i), uint16_t(x), uint16_t(y)});
-      position += size;
+            BatchTile{position, source.size, uint32_t(i), uint16_t(tile % info.tiles_x), uint16_t(y)});
+      position += source.size;
     }
   }
   return L3_OK;

@@ -28,10 +28,10 @@ constexpr uint32_t fast8_channels(TileKind kind) {
 
 // An image as kernels see it.
 struct BatchImage {
-  uint8_t *out;                                     // device memory: the region's top left pixel
-  uint64_t row_stride;                              // bytes
-  uint32_t width, height;                           // of the image, pixels
-  uint32_t left, top, region_width, region_height;  // the region, pixels
+  uint8_t *out;            // device memory: the region's top left pixel
+  uint64_t row_stride;     // bytes
+  uint32_t width, height;  // of the image, pixels
+  l3_rect region;
   uint32_t channels, bits, profile;
   uint32_t color, sample;      // l3_color, l3_sample; native where no conversion is needed
   uint32_t output_pixel_size;  // bytes

@@ -10,43 +10,43 @@ constexpr uint32_t kChunk = 16;  // bytes, the widest store
 
 // The chunk at each lane's own position: by one load if all lanes' are `aligned`, else put together from the words in
 // which it lies.
-template <typename Lanes>
-L3_DEVICE void load_chunk(const uint8_t *bytes, const typename Lanes::Number &position, bool aligned,
-                          typename Lanes::Number (&words)[4]) {
-  if (aligned) return Lanes::template load_words<4>(bytes, position, words);
-  typename Lanes::Number around[5];
-  Lanes::template load_words<5>(bytes, position & ~3u, around);
+template <WordLanes Team>
+L3_DEVICE void load_chunk(const uint8_t *bytes, const typename Team::Number &position, bool aligned,
+                          typename Team::Number (&words)[4]) {
+  if (aligned) return Team::template load_words<4>(bytes, position, words);
+  typename Team::Number around[5];
+  Team::template load_words<5>(bytes, position & ~3u, around);
   L3_UNROLL
-  for (uint32_t k = 0; k < 4; k++) words[k] = Lanes::funnel_shift(around[k], around[k + 1], position << 3);
+  for (uint32_t k = 0; k < 4; k++) words[k] = Team::funnel_shift(around[k], around[k + 1], position << 3);
 }
 
 // Copies a byte where `condition` is set.
-template <typename Lanes>
-L3_DEVICE void copy_byte(const uint8_t *from, uint8_t *to, const typename Lanes::Number &position,
-                         const typename Lanes::Number &condition) {
-  const typename Lanes::Number at = Lanes::select(condition, position, 0);
-  Lanes::store(to, at, Lanes::load_16(from, at) & 255, condition);
+template <WordLanes Team>
+L3_DEVICE void copy_byte(const uint8_t *from, uint8_t *to, const typename Team::Number &position,
+                         const typename Team::Number &condition) {
+  const typename Team::Number at = Team::select(condition, position, 0);
+  Team::store(to, at, Team::load_16(from, at) & 255, condition);
 }
 
 // Copies `size` bytes from position `begin` of `in`, which is aligned to four, to `out`, which need not be aligned.
 // Reads at most four bytes past them.
-template <typename Lanes>
+template <WordLanes Team>
 L3_DEVICE void copy_row(const uint8_t *in, uint32_t begin, uint8_t *out, uint32_t size) {
-  using Number = typename Lanes::Number;
-  const Number lane = Lanes::index();
+  using Number = typename Team::Number;
+  const Number lane = Team::index();
   const uint32_t to_chunk = (0 - uint32_t(reinterpret_cast<uintptr_t>(out))) % kChunk,
                  head = to_chunk < size ? to_chunk : size;
   const uint32_t chunks = (size - head) / kChunk, tail = head + chunks * kChunk;
-  copy_byte<Lanes>(in + begin, out, lane, lane < head);
-  copy_byte<Lanes>(in + begin, out, lane + tail, lane + tail < size);
+  copy_byte<Team>(in + begin, out, lane, lane < head);
+  copy_byte<Team>(in + begin, out, lane + tail, lane + tail < size);
   const bool aligned = (reinterpret_cast<uintptr_t>(in) + begin + head) % kChunk == 0;
   L3_NO_UNROLL
-  for (uint32_t first = 0; first < chunks; first += Lanes::kCount) {
+  for (uint32_t first = 0; first < chunks; first += Team::kCount) {
     const Number chunk = lane + first, inside = chunk < chunks,
-                 position = Lanes::select(inside, chunk, 0) * kChunk + head;
+                 position = Team::select(inside, chunk, 0) * kChunk + head;
     Number words[4];
-    load_chunk<Lanes>(in, position + begin, aligned, words);
-    Lanes::template store_words<4>(out, position, words, inside);
+    load_chunk<Team>(in, position + begin, aligned, words);
+    Team::template store_words<4>(out, position, words, inside);
   }
 }
 

@@ -19,32 +19,32 @@ constexpr uint32_t kTeams = L3_MAX_CHANNELS, kThreads = kTeams * 16, kWarp = 32;
 
 // ---- Phase 1: structure
 
-// Finds the channels of a `fast` tile. False: the tile is to be left out; the host, which validates every tile, would
-// have refused it.
+// Finds the channels and the transform of a `fast` tile; others have no transform. False: the tile is to be left out;
+// the host, which validates every tile, would have refused it.
 L3_DEVICE bool parse(const TilePart &tile, FastTile *fast) {
   const BatchImage &image = tile.image;
-  switch (image.profile) {
-    case L3_PROFILE_RAW: return tile.size >= tile.shape.pixels() * image.channels * (image.bits / 8);
-    case L3_PROFILE_FAST: return !parse_fast_tile(tile.bytes, tile.size, image.channels, image.bits, tile.shape, fast);
-    default: return true;  // bodies of `paper` stand where their byte counts say
-  }
+  if (image.profile == L3_PROFILE_FAST)
+    return !parse_fast_tile(tile.bytes, tile.size, image.channels, image.bits, tile.shape, fast);
+  fast->transform = {kTransformNone, 1};
+  // Bodies of `paper` stand where their byte counts say.
+  return image.profile != L3_PROFILE_RAW || tile.size >= tile.shape.pixels() * image.channels * (image.bits / 8);
 }
 
 // ---- Phase 2: planes
 
 // Decodes channel `c` in coding order, if there is one; all lanes of a team call this together.
-template <typename Lanes, typename Sample>
+template <Lanes Team, typename Sample>
 L3_DEVICE void decode_channel(const TilePart &tile, const FastTile &fast, uint32_t c, Sample *planes) {
   const uint32_t channels = tile.image.channels;
   if (c >= channels || tile.image.profile == L3_PROFILE_RAW) return;
   if (tile.image.profile == L3_PROFILE_PAPER) {
     const PaperChannel channel = lockstep::locate_paper_channel<Sample>(tile.bytes, tile.size, channels, c, tile.shape);
-    lockstep::decode_paper_channel<Lanes>(tile.bytes, channel, tile.shape,
-                                          planes + channel_of_plane(c, channels) * kPlaneSize);
+    lockstep::decode_paper_channel<Team>(tile.bytes, channel, tile.shape,
+                                         planes + channel_of_plane(c, channels) * kPlaneSize);
   } else if (fast.channels[c].predictor == kLabelMap) {
-    lockstep::decode_label_map<Lanes>(tile.bytes, fast.channels[c], tile.shape, planes + c * kPlaneSize);
+    lockstep::decode_label_map<Team>(tile.bytes, fast.channels[c], tile.shape, planes + c * kPlaneSize);
   } else {
-    lockstep::decode_channel<Lanes>(tile.bytes, fast.channels[c], tile.shape, planes + c * kPlaneSize);
+    lockstep::decode_channel<Team>(tile.bytes, fast.channels[c], tile.shape, planes + c * kPlaneSize);
   }
 }
 
@@ -158,12 +158,11 @@ L3_DEVICE void write_pixels(const TilePart &tile, const Pixels &pixels, uint32_t
 template <typename Sample>
 L3_DEVICE void write_part(const TilePart &tile, const FastTile &fast, const Sample *planes, uint32_t thread) {
   const uint32_t channels = tile.image.channels;
-  const Transform transform = tile.image.profile == L3_PROFILE_FAST ? fast.transform : Transform{kTransformNone, 1};
   if (tile.image.profile == L3_PROFILE_RAW)
     write_pixels<Sample>(
         tile, StoredPixels<Sample>{reinterpret_cast<const Sample *>(tile.bytes), channels, tile.shape.width}, thread);
   else
-    write_pixels<Sample>(tile, PlanePixels<Sample>{planes, channels, transform}, thread);
+    write_pixels<Sample>(tile, PlanePixels<Sample>{planes, channels, fast.transform}, thread);
 }
 
 }  // namespace l3::general

@@ -2,20 +2,17 @@
 // lanes of its own team only. Teams that happen to agree still run side by side.
 #pragma once
 
-#include "warp_lanes.h"
+#include "thread_lanes.h"
 
 namespace l3 {
 
-struct TeamLanes : WarpLanes {
-  static L3_DEVICE uint32_t team() {
-    return 0xFFFFu << (threadIdx.x & kCount);
-  }  // the lanes of the warp that are of this team
+struct TeamLanes : ThreadLanes {
+  // The lanes of the warp that are of this team.
+  static L3_DEVICE uint32_t team() { return 0xFFFFu << (threadIdx.x & kCount); }
 
   static L3_DEVICE Number from_left(Number a) { return __shfl_up_sync(team(), a, 1, kCount); }
   static L3_DEVICE Number from_right(Number a) { return __shfl_down_sync(team(), a, 1, kCount); }
   static L3_DEVICE Number broadcast(Number a, uint32_t lane) { return __shfl_sync(team(), a, int(lane), kCount); }
-  static L3_DEVICE bool any(Number condition) { return __any_sync(team(), condition); }
-  static L3_DEVICE void sync() { __syncwarp(team()); }
 
   static L3_DEVICE Number prefix_sum(Number a) {
     L3_UNROLL
@@ -25,11 +22,7 @@ struct TeamLanes : WarpLanes {
     }
     return a;
   }
-
-  template <typename Function, typename... Numbers>
-  static L3_DEVICE Number apply(Function function, Numbers... numbers) {
-    return function(numbers...);
-  }
 };
+static_assert(Lanes<TeamLanes>);
 
 }  // namespace l3

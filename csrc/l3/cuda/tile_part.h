@@ -28,18 +28,15 @@ struct TilePart {
 
   L3_DEVICE TilePart(const uint8_t *buffer, const BatchImage &batch_image, const BatchTile &tile)
       : image(batch_image), bytes(buffer + tile.bytes), size(tile.size) {
-    const uint32_t x = tile.x * L3_TILE, y = tile.y * L3_TILE;
-    shape = {least(L3_TILE, image.width - x), least(L3_TILE, image.height - y)};
-    left = image.left > x ? image.left - x : 0;
-    top = image.top > y ? image.top - y : 0;
-    width = least(shape.width, image.left + image.region_width - x) - left;
-    height = least(shape.height, image.top + image.region_height - y) - top;
-    out = image.out + (y + top - image.top) * image.row_stride +
-          uint64_t(x + left - image.left) * image.output_pixel_size;
+    const l3_rect rect = tile_rect(image, tile.x, tile.y), part = part_in_region(rect, image.region);
+    shape = shape_of(rect);
+    left = part.x;
+    top = part.y;
+    width = part.width;
+    height = part.height;
+    out = image.out + (rect.y + top - image.region.y) * image.row_stride +
+          uint64_t(rect.x + left - image.region.x) * image.output_pixel_size;
   }
-
- private:
-  static L3_DEVICE uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 };
 
 }  // namespace l3

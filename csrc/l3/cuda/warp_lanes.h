@@ -1,21 +1,13 @@
-// Lanes on a GPU: a team is half a warp. The interface and its meaning are those of HostLanes in lanes.h.
-//
-// Both teams of a warp take part in every operation, so control flow must be the same for both.
+// Lanes on a GPU whose control flow is that of the whole warp: both teams take part in every operation.
 #pragma once
 
-#include "format/host_device.h"
+#include "thread_lanes.h"
 
 namespace l3 {
 
-struct WarpLanes {
-  static constexpr uint32_t kCount = 16;
+struct WarpLanes : ThreadLanes {
   static constexpr uint32_t kAll = 0xFFFFFFFF;
-  using Number = uint32_t;
 
-  static L3_DEVICE Number index() { return threadIdx.x % kCount; }
-  static L3_DEVICE Number select(Number condition, Number if_true, Number if_false) {
-    return condition ? if_true : if_false;
-  }
   static L3_DEVICE Number from_left(Number a) { return __shfl_up_sync(kAll, a, 1, kCount); }
   static L3_DEVICE Number from_right(Number a) { return __shfl_down_sync(kAll, a, 1, kCount); }
   static L3_DEVICE Number broadcast(Number a, uint32_t lane) { return __shfl_sync(kAll, a, int(lane), kCount); }
@@ -44,11 +36,6 @@ struct WarpLanes {
   }
   static L3_DEVICE Number add_bytes(Number a, Number sum) { return __dp4a(a, 0x01010101u, sum); }
   static L3_DEVICE Number divide_small(Number a, uint32_t b) { return a / b; }
-  static L3_DEVICE Number count_bits(Number a) { return uint32_t(__popc(a)); }
-
-  static L3_DEVICE Number load_16(const uint8_t *bytes, Number position) {
-    return bytes[position] | uint32_t(bytes[position + 1]) << 8;
-  }
 
   template <uint32_t count>
   static L3_DEVICE void load_words(const uint8_t *bytes, Number position, Number (&words)[count]) {
@@ -72,11 +59,7 @@ struct WarpLanes {
       for (uint32_t k = 0; k < count; k++) *reinterpret_cast<uint32_t *>(bytes + position + 4 * k) = words[k];
     }
   }
-
-  template <typename Sample>
-  static L3_DEVICE void store(Sample *samples, Number position, Number value, Number condition = 1) {
-    if (condition) samples[position] = Sample(value);
-  }
 };
+static_assert(WordLanes<WarpLanes>);
 
 }  // namespace l3

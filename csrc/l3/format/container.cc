@@ -8,7 +8,6 @@
 #include "format/geometry.h"
 #include "format/git_lfs.h"
 #include "format/metadata.h"
-#include "format/prototype.h"
 
 namespace l3 {
 namespace {
@@ -167,14 +166,7 @@ void write_header(const l3_info &info, uint8_t *file) {
   store(file + kHeaderChecksum, header_checksum(file, L3_HEADER_SIZE));
 }
 
-}  // namespace l3
-
-using namespace l3;
-
-extern "C" l3_status l3_peek(const void *data, size_t size, l3_info *info, l3_error *error) {
-  if (!info || (size && !data)) return fail(error, L3_ERROR_ARGUMENT, "no data or no place for the result");
-  const uint8_t *bytes = static_cast<const uint8_t *>(data);
-  if (is_prototype(bytes, size)) return peek_prototype(bytes, size, info, error);
+l3_status peek_container(const uint8_t *bytes, size_t size, l3_info *info, l3_error *error) {
   if (!size) return fail(error, L3_ERROR_TRUNCATED, "empty");
   if (is_lfs_pointer(bytes, size)) return fail(error, L3_ERROR_SIGNATURE, "it %s", kIsLfsPointer);
   if (std::memcmp(bytes, kSignature, std::min(size, sizeof kSignature)))
@@ -184,31 +176,26 @@ extern "C" l3_status l3_peek(const void *data, size_t size, l3_info *info, l3_er
   return check_header(bytes, size, info, error);
 }
 
-extern "C" l3_status l3_open(const void *data, size_t size, l3_file *file, l3_error *error) {
-  if (!file) return fail(error, L3_ERROR_ARGUMENT, "no place for the result");
-  l3_info info;
-  if (l3_status status = l3_peek(data, size, &info, error)) return status;
-  if (size < info.file_size)
-    return fail(error, L3_ERROR_TRUNCATED, "truncated: %zu of %llu bytes", size,
-                static_cast<unsigned long long>(info.file_size));
-  const uint8_t *bytes = static_cast<const uint8_t *>(data);
-  *file = {info, bytes, size, nullptr, nullptr, nullptr, nullptr};
-  if (info.prototype) return open_prototype(file, error);
-
-  const Layout layout = layout_of(info, load<uint16_t>(bytes + kHeaderSize));
+l3_status open_container(l3_file *file, l3_error *error) {
+  const uint8_t *const bytes = file->data;
+  const Layout layout = layout_of(file->info, load<uint16_t>(bytes + kHeaderSize));
   if (crc32c(bytes + layout.offsets, layout.metadata - layout.offsets) != load<uint32_t>(bytes + kTableChecksum))
     return fail(error, L3_ERROR_CHECKSUM, "the tables' checksum does not match");
   file->offsets = bytes + layout.offsets;
-  file->checksums = info.has_checksums ? bytes + layout.checksums : nullptr;
+  file->checksums = file->info.has_checksums ? bytes + layout.checksums : nullptr;
   file->metadata = bytes + layout.metadata;
   file->payload = bytes + layout.payload;
   return check_offsets(*file, error);
 }
 
+}  // namespace l3
+
+using namespace l3;
+
 extern "C" l3_status l3_next_metadata(const l3_file *file, size_t *cursor, l3_metadata *entry, l3_error *error) {
   *entry = {};
   const uint32_t size = file->info.metadata_size;
-  if (*cursor == 0 && !file->info.prototype) {
+  if (*cursor == 0 && file->metadata) {
     if (crc32c(file->metadata, size) != load<uint32_t>(file->data + kMetadataChecksum))
       return fail(error, L3_ERROR_CHECKSUM, "the metadata's checksum does not match");
     if (l3_status status = check_metadata_area(file->metadata, size, error)) return status;

@@ -21,6 +21,10 @@ Layout layout_of(const l3_info &info, uint32_t header_size = L3_HEADER_SIZE);
 // Refuses shapes that the format cannot hold. Sets tiles_x and tiles_y.
 l3_status check_shape(l3_info *info, l3_error *error);
 
+// What the header of a file that is not the prototype's says, and the file's parts: l3_peek and l3_open for these.
+l3_status peek_container(const uint8_t *bytes, size_t size, l3_info *info, l3_error *error);
+l3_status open_container(l3_file *file, l3_error *error);
+
 // Writes the header of a finished file, whose tables, metadata and payload are in place. `info.has_checksums` must
 // match the tables.
 void write_header(const l3_info &info, uint8_t *file);

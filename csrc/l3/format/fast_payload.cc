@@ -6,6 +6,8 @@
 #include <immintrin.h>
 #endif
 
+#include "format/octet.h"
+
 namespace l3 {
 namespace {
 
@@ -16,11 +18,8 @@ struct Widths {
   alignas(16) uint8_t of_index[kMaxIndices];
 
   Widths(const uint8_t *palette, uint32_t index_bits, uint32_t bits) {
-    for (uint32_t i = 0; i < 1u << index_bits; i++) {
-      uint32_t code = i;
-      if (index_bits < max_index_bits(bits)) code = bits == 16 ? palette[i] : palette[i / 2] >> 4 * (i % 2) & 15;
-      of_index[i] = uint8_t(code_width(code));
-    }
+    for (uint32_t i = 0; i < 1u << index_bits; i++)
+      of_index[i] = uint8_t(code_width(code_of_index(palette, i, index_bits, bits)));
   }
 };
 
@@ -31,7 +30,7 @@ struct Widths {
                                                          const Widths &widths) {
   const __m256i table = _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i *>(widths.of_index)));
   const __m256i zero = _mm256_setzero_si256();
-  const uint64_t index_positions = 0x0101010101010101ull * ((1u << index_bits) - 1);
+  const uint64_t index_positions = low_bits_of_bytes(index_bits);
   __m256i sums = zero;
   for (uint32_t unit = 0; unit < units; unit += 4) {
     uint64_t indices[4], present[4];

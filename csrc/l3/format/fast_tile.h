@@ -3,6 +3,7 @@
 
 #include "format/bytes.h"
 #include "format/geometry.h"
+#include "format/palette.h"
 
 namespace l3 {
 
@@ -35,22 +36,44 @@ constexpr bool sums_along_row(uint32_t predictor) { return predictor >= kLeft; }
 constexpr uint32_t kGroup = 8;       // values in a group: 4 pixels by 2 rows
 constexpr uint32_t kUnitGroups = 8;  // groups in a unit, side by side
 constexpr uint32_t kMaxUnits = 64;   // in a tile
-constexpr uint32_t max_index_bits(uint32_t bits) { return bits == 8 ? 4 : 5; }
-constexpr uint32_t code_count(uint32_t bits) { return 2 * bits; }
 
-// A code's field width in bits, and the number to add to its fields, modulo the sample's range.
-constexpr uint32_t code_width(uint32_t code) { return (code + 1) / 2; }
-constexpr uint32_t code_minimum(uint32_t code) {
-  return code == 0 ? 0 : (code % 2 ? 0u : 1u) - (1u << (code_width(code) - 1));
+// A tile's first byte.
+constexpr uint32_t color_of(uint32_t first_byte) { return first_byte & 15; }
+constexpr uint32_t scale_of(uint32_t first_byte) { return first_byte >> 4; }
+constexpr uint32_t first_byte_of(uint32_t color, uint32_t scale) { return color | scale << 4; }
+
+// A channel's head: how its body is coded, the sample at (0, 0) and the body's bytes.
+struct ChannelHead {
+  uint32_t mode;
+  uint32_t first;
+  uint32_t body_size;
+
+  constexpr uint32_t predictor() const { return mode & 7; }
+  constexpr uint32_t index_bits() const { return mode >> 3 & 7; }
+  constexpr bool has_bitmap() const { return mode >> 6 & 1; }
+  constexpr bool has_unknown_bit() const { return mode >> 7; }
+};
+constexpr uint32_t mode_of(uint32_t predictor, uint32_t index_bits, bool has_bitmap) {
+  return predictor | index_bits << 3 | uint32_t(has_bitmap) << 6;
 }
 
-constexpr uint32_t palette_size(uint32_t index_bits, uint32_t bits) {
-  if (index_bits == max_index_bits(bits)) return 0;
-  uint32_t codes = 1u << index_bits;
-  return bits == 16 ? codes : codes == 1 ? 1 : codes / 2;
-}
-
+// Bytes of a head, and of all heads with the byte before them.
 constexpr uint32_t channel_head_size(uint32_t bits) { return 3 + bits / 8; }
+constexpr uint32_t fast_heads_size(uint32_t channels, uint32_t bits) { return 1 + channels * channel_head_size(bits); }
+
+// The head of channel `c`, in coding order, of a tile.
+L3_HOST_DEVICE ChannelHead read_channel_head(const uint8_t *tile, uint32_t c, uint32_t bits) {
+  const uint8_t *head = tile + fast_heads_size(c, bits);
+  const uint32_t first = bits == 8 ? head[1] : load<uint16_t>(head + 1);
+  return {head[0], first, load<uint16_t>(head + channel_head_size(bits) - 2)};
+}
+
+inline void write_channel_head(const ChannelHead &head, uint32_t c, uint32_t bits, uint8_t *tile) {
+  uint8_t *out = tile + fast_heads_size(c, bits);
+  out[0] = uint8_t(head.mode);
+  std::memcpy(out + 1, &head.first, bits / 8);
+  store(out + channel_head_size(bits) - 2, uint16_t(head.body_size));
+}
 
 // How far past its end a forged tile can make a decoder read, the width of vector loads included: a full body
 // of octets and index words, none of which its byte count covers.
@@ -75,59 +98,53 @@ struct FastTile {
 
 constexpr uint64_t low_bits(uint32_t count) { return count >= 64 ? ~uint64_t(0) : (uint64_t(1) << count) - 1; }
 
-// Reads a bitmap of `units` bits; null if bits past them are set.
-L3_HOST_DEVICE const char *read_unit_bitmap(const uint8_t *bytes, uint32_t units, uint64_t *bitmap) {
+// Reads the bitmap of a tile's units. Returns null, or what is wrong.
+L3_HOST_DEVICE const char *read_unit_bitmap(const uint8_t *bytes, TileShape shape, uint64_t *bitmap) {
   *bitmap = 0;
-  std::memcpy(bitmap, bytes, (units + 7) / 8);
-  return *bitmap & ~low_bits(units) ? "the unit bitmap has bits past the last unit" : nullptr;
+  std::memcpy(bitmap, bytes, shape.unit_bitmap_size());
+  return *bitmap & ~low_bits(shape.units()) ? "the unit bitmap has bits past the last unit" : nullptr;
 }
 
 // Reads and validates the tile's heads and the parts of each body that its head describes, but not what the octets
 // say. Returns null, or what is wrong.
 L3_HOST_DEVICE const char *parse_fast_tile(const uint8_t *bytes, uint32_t size, uint32_t channels, uint32_t bits,
                                            TileShape shape, FastTile *tile) {
-  const uint32_t head_size = channel_head_size(bits);
-  uint32_t position = 1 + channels * head_size;
+  uint32_t position = fast_heads_size(channels, bits);
   if (size < position) return "too short for its heads";
-  const uint32_t color = bytes[0] & 15, scale = bytes[0] >> 4;
+  const uint32_t color = color_of(bytes[0]), scale = scale_of(bytes[0]);
   if (color >= kTransforms) return "unknown colour transform";
   if (color != kTransformNone && channels < 3) return "a colour transform without colour";
   if (scale != 0 && bits == 8) return "a scale with 8-bit samples";
   tile->transform = {color, scale_factor(scale)};
   for (uint32_t c = 0; c < channels; c++) {
     FastChannel &channel = tile->channels[c];
-    const uint8_t *head = bytes + 1 + c * head_size;
-    channel.predictor = head[0] & 7;
-    channel.index_bits = head[0] >> 3 & 7;
-    const bool has_bitmap = head[0] >> 6 & 1;
-    channel.first = bits == 8 ? head[1] : load<uint16_t>(head + 1);
+    const ChannelHead head = read_channel_head(bytes, c, bits);
+    channel.predictor = head.predictor();
+    channel.index_bits = head.index_bits();
+    channel.first = head.first;
     channel.palette = position;
-    const uint32_t count = load<uint16_t>(head + head_size - 2);
-    if (count > size - position) return "a body runs past the tile's end";
-    channel.end = position += count;
-    if (head[0] >> 7) return "an unknown mode bit";
+    if (head.body_size > size - position) return "a body runs past the tile's end";
+    channel.end = position += head.body_size;
+    if (head.has_unknown_bit()) return "an unknown mode bit";
     if (channel.predictor == kLabelMap) {
-      if (head[0] != kLabelMap) return "a label map with bits of another mode";
+      if (head.mode != kLabelMap) return "a label map with bits of another mode";
       continue;
     }
     if (channel.predictor >= kPredictors) return "an unknown predictor";
     if (channel.index_bits > max_index_bits(bits)) return "too many index bits";
 
     uint32_t fixed = palette_size(channel.index_bits, bits);
-    const uint32_t bitmap_size = has_bitmap ? (shape.units() + 7) / 8 : 0;
-    if (fixed + bitmap_size > count) return "a body too short for its palette and bitmap";
-    if (bits == 8 && channel.index_bits == 0 && bytes[channel.palette] > 15) return "an unknown code in the palette";
-    if (bits == 16)
-      for (uint32_t i = 0; i < fixed; i++)
-        if (bytes[channel.palette + i] >= code_count(16)) return "an unknown code in the palette";
+    const uint32_t bitmap_size = head.has_bitmap() ? shape.unit_bitmap_size() : 0;
+    if (fixed + bitmap_size > head.body_size) return "a body too short for its palette and bitmap";
+    if (const char *problem = check_palette(bytes + channel.palette, channel.index_bits, bits)) return problem;
     channel.units = low_bits(shape.units());
-    if (has_bitmap)
-      if (const char *problem = read_unit_bitmap(bytes + channel.palette + fixed, shape.units(), &channel.units))
+    if (head.has_bitmap())
+      if (const char *problem = read_unit_bitmap(bytes + channel.palette + fixed, shape, &channel.units))
         return problem;
     fixed += bitmap_size;
     channel.indices = channel.palette + fixed;
     fixed += popcount(channel.units) * channel.index_bits;
-    if (fixed > count) return "a body too short for its index words";
+    if (fixed > head.body_size) return "a body too short for its index words";
     channel.payload = channel.palette + fixed;
   }
   if (size - position > 3) return "bodies that do not fill the tile";

@@ -9,10 +9,13 @@
 
 namespace l3 {
 
+// The low `width` bits (0..8) of each of eight bytes.
+constexpr uint64_t low_bits_of_bytes(uint32_t width) { return 0x0101010101010101ull * ((1u << width) - 1); }
+
 // The eight fields of `width` bits (0..8) of an octet, each in a byte.
 [[gnu::always_inline]] inline uint64_t spread_octet(uint64_t octet, uint32_t width) {
 #if defined(__BMI2__)
-  return _pdep_u64(octet, 0x0101010101010101ull * ((1u << width) - 1));
+  return _pdep_u64(octet, low_bits_of_bytes(width));
 #else
   // Halves, then quarters, then eighths move apart.
   const uint64_t four = (1ull << 4 * width) - 1, two = ((1ull << 2 * width) - 1) * 0x0000000100000001ull;
@@ -39,7 +42,7 @@ namespace l3 {
 // The low `width` bits (0..8) of the eight bytes of `fields`, which have no others, side by side.
 [[gnu::always_inline]] inline uint64_t pack_bytes(uint64_t fields, uint32_t width) {
 #if defined(__BMI2__)
-  return _pext_u64(fields, 0x0101010101010101ull * ((1u << width) - 1));
+  return _pext_u64(fields, low_bits_of_bytes(width));
 #else
   uint64_t packed = 0;
   for (uint32_t k = 0; k < 8; k++) packed |= (fields >> 8 * k & 255) << k * width;

@@ -50,13 +50,13 @@ template <typename Sample>
 const char *decode_paper_tile(const uint8_t *bytes, uint32_t size, uint32_t channels, TileShape shape,
                               Planes<Sample> *planes);
 
-// Writes the bytes of a tile of interleaved pixels to `out`, and up to 16 bytes past it; returns its size.
+// Writes the bytes of a tile to `out`, and up to 16 bytes past it; returns its size.
 template <typename Sample>
-uint32_t encode_paper_tile(const uint8_t *pixels, size_t row_stride, uint32_t channels, TileShape shape, uint8_t *out);
+uint32_t encode_paper_tile(const TilePixels &pixels, uint8_t *out);
 
 extern template const char *decode_paper_tile(const uint8_t *, uint32_t, uint32_t, TileShape, Planes<uint8_t> *);
 extern template const char *decode_paper_tile(const uint8_t *, uint32_t, uint32_t, TileShape, Planes<uint16_t> *);
-extern template uint32_t encode_paper_tile<uint8_t>(const uint8_t *, size_t, uint32_t, TileShape, uint8_t *);
-extern template uint32_t encode_paper_tile<uint16_t>(const uint8_t *, size_t, uint32_t, TileShape, uint8_t *);
+extern template uint32_t encode_paper_tile<uint8_t>(const TilePixels &, uint8_t *);
+extern template uint32_t encode_paper_tile<uint16_t>(const TilePixels &, uint8_t *);
 
 }  // namespace l3

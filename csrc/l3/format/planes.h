@@ -1,10 +1,10 @@
-// Channel planes of one tile, the form in which tiles are predicted. Planes stand in coding order: G, R, B, A for three
-// and four channels, the image's order for one and two.
+// The samples of one tile. As planes of channels, the form in which tiles are predicted, they stand in coding order: G,
+// R, B, A for three and four channels, the image's order for one and two.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 
-#include "l3/l3.h"
+#include "format/geometry.h"
 
 namespace l3 {
 
@@ -16,6 +16,14 @@ constexpr uint32_t channel_of_plane(uint32_t n, uint32_t channels) { return chan
 template <typename Sample>
 struct Planes {
   alignas(64) Sample plane[L3_MAX_CHANNELS][kPlaneSize];
+};
+
+// A tile as interleaved pixels, which need not be aligned, in rows `stride` bytes apart.
+struct TilePixels {
+  const uint8_t *data;
+  size_t stride;
+  uint32_t channels;
+  TileShape shape;
 };
 
 }  // namespace l3

@@ -36,7 +36,7 @@ struct TileBytes {
   uint32_t size;
 };
 
-// A tile's bytes in a file that is not a prototype's, its checksum verified if asked for.
+// A tile's bytes where they stand in a file, its checksum verified if asked for.
 l3_status find_tile(const l3_file &file, uint32_t tile, bool verify, TileBytes *found, l3_error *error);
 
 // What is wrong with the bytes of a tile of profile `raw`, or null.

@@ -1,7 +1,6 @@
 // Whether a file is whole and undamaged, found out without decoding it.
-
 #include "format/check_tile.h"
-#include "format/prototype.h"
+#include "format/file.h"
 
 namespace l3 {
 namespace {
@@ -16,21 +15,16 @@ l3_status verify_metadata(const l3_file &file, l3_error *error) {
 }
 
 l3_status verify_tiles(const l3_file &file, l3_error *error) {
-  for (uint32_t tile = 0; tile < tile_count(file.info); tile++) {
+  const l3_info info = info_of_tiles(file.info);
+  uint8_t scratch[FileTiles::kScratchSize];
+  FileTiles tiles(file, true, scratch);
+  for (uint32_t tile = 0; tile < tile_count(info); tile++) {
     TileBytes source;
-    if (l3_status status = find_tile(file, tile, true, &source, error)) return status;
+    if (l3_status status = tiles.read(tile, &source, error)) return status;
     bool has_label_map;
-    if (const char *problem = check_tile(file.info, shape_of(tile_rect(file.info, tile)), source, &has_label_map))
-      return fail_tile(file.info, tile, L3_ERROR_CORRUPT, problem, error);
+    if (const char *problem = check_tile(info, shape_of(tile_rect(info, tile)), source, &has_label_map))
+      return fail_tile(info, tile, L3_ERROR_CORRUPT, problem, error);
   }
-  return L3_OK;
-}
-
-l3_status decode_prototype(const l3_file &file, l3_error *error) {
-  PrototypeTiles tiles(file);
-  uint8_t pixels[kPrototypeTileSize];
-  for (uint32_t tile = 0; tile < tile_count(file.info); tile++)
-    if (l3_status status = tiles.decode(tile, pixels, error)) return status;
   return L3_OK;
 }
 
@@ -40,7 +34,6 @@ l3_status decode_prototype(const l3_file &file, l3_error *error) {
 using namespace l3;
 
 extern "C" l3_status l3_verify(const l3_file *file, l3_error *error) {
-  if (file->info.prototype) return decode_prototype(*file, error);
   if (l3_status status = verify_metadata(*file, error)) return status;
   return verify_tiles(*file, error);
 }

@@ -1,196 +1,78 @@
-// A team of lanes that move in step, for code that is to run on a GPU and, for tests, on a CPU.
-//
-// Lock-step code is written over a type `Lanes` that offers a number per lane (`Lanes::Number`, with the usual
-// operators) and the operations below. On a GPU a Number is one register of each thread of a half warp, and the
-// operations are shuffles; here it is an array that every operation walks lane by lane.
+// What lock-step code is written over: a team of lanes that move in step. On a GPU a lane is a thread, a number one of
+// its registers and an exchange between lanes a shuffle; on the host a number is an array that operations walk lane by
+// lane (host_lanes.h).
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 
-#include "format/bytes.h"
+#include "format/host_device.h"
 
 namespace l3 {
 
-struct HostLanes {
-  static constexpr uint32_t kCount = 16;
-
-  struct Number {
-    uint32_t lane[kCount];
-
-    Number() = default;
-    Number(uint32_t same) {
-      for (uint32_t &value : lane) value = same;
-    }
-    template <typename Operation>
-    static Number each(const Number &a, const Number &b, Operation operation) {
-      Number result;
-      for (uint32_t i = 0; i < kCount; i++) result.lane[i] = operation(a.lane[i], b.lane[i]);
-      return result;
-    }
-    friend Number operator+(const Number &a, const Number &b) {
-      return each(a, b, [](uint32_t x, uint32_t y) { return x + y; });
-    }
-    friend Number operator-(const Number &a, const Number &b) {
-      return each(a, b, [](uint32_t x, uint32_t y) { return x - y; });
-    }
-    friend Number operator*(const Number &a, const Number &b) {
-      return each(a, b, [](uint32_t x, uint32_t y) { return x * y; });
-    }
-    friend Number operator&(const Number &a, const Number &b) {
-      return each(a, b, [](uint32_t x, uint32_t y) { return x & y; });
-    }
-    friend Number operator|(const Number &a, const Number &b) {
-      return each(a, b, [](uint32_t x, uint32_t y) { return x | y; });
-    }
-    friend Number operator<<(const Number &a, const Number &b) {
-      return each(a, b, [](uint32_t x, uint32_t y) { return x << y; });
-    }
-    friend Number operator>>(const Number &a, const Number &b) {
-      return each(a, b, [](uint32_t x, uint32_t y) { return x >> y; });
-    }
-    friend Number operator~(const Number &a) {
-      return each(a, a, [](uint32_t x, uint32_t) { return ~x; });
-    }
-    // Comparisons give 1 or 0.
-    friend Number operator<(const Number &a, const Number &b) {
-      return each(a, b, [](uint32_t x, uint32_t y) { return uint32_t(x < y); });
-    }
-    friend Number operator==(const Number &a, const Number &b) {
-      return each(a, b, [](uint32_t x, uint32_t y) { return uint32_t(x == y); });
-    }
-  };
-
-  // The lane's own number, 0 to kCount - 1.
-  static Number index() {
-    Number result;
-    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = i;
-    return result;
-  }
-
-  static Number select(const Number &condition, const Number &if_true, const Number &if_false) {
-    Number result;
-    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = condition.lane[i] ? if_true.lane[i] : if_false.lane[i];
-    return result;
-  }
-
-  // A function of plain numbers, lane by lane.
-  template <typename Function, typename... Numbers>
-  static Number apply(Function function, const Numbers &...numbers) {
-    Number result;
-    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = function(numbers.lane[i]...);
-    return result;
-  }
-
-  // The number of the lane before; the first lane keeps its own.
-  static Number from_left(const Number &a) {
-    Number result = a;
-    for (uint32_t i = 1; i < kCount; i++) result.lane[i] = a.lane[i - 1];
-    return result;
-  }
-
-  // The number of the lane after; the last lane keeps its own.
-  static Number from_right(const Number &a) {
-    Number result = a;
-    for (uint32_t i = 0; i + 1 < kCount; i++) result.lane[i] = a.lane[i + 1];
-    return result;
-  }
-
-  // The sum over this lane and all before it.
-  static Number prefix_sum(const Number &a) {
-    Number result = a;
-    for (uint32_t i = 1; i < kCount; i++) result.lane[i] += result.lane[i - 1];
-    return result;
-  }
-
-  // One lane's number, for all. On a GPU it is a register like any other, on the host a plain one.
-  static uint32_t broadcast(const Number &a, uint32_t lane) { return a.lane[lane]; }
-
-  // Whether the condition holds in any lane, of this team or of another that moves in step with it: for skipping work
-  // that no lane needs, which must not change the result.
-  static bool any(const Number &condition) {
-    for (uint32_t value : condition.lane)
-      if (value) return true;
-    return false;
-  }
-
-  // Waits until what the team's lanes have stored can be loaded by them.
-  static void sync() {}
-
-  // Four bytes chosen from the eight of a (0 to 3) and b (4 to 7): those that the four nibbles of `selector` name, the
-  // lowest first.
-  static Number permute_bytes(const Number &a, const Number &b, const Number &selector) {
-    Number result;
-    for (uint32_t i = 0; i < kCount; i++) {
-      const uint64_t bytes = a.lane[i] | uint64_t(b.lane[i]) << 32;
-      result.lane[i] = 0;
-      for (uint32_t k = 0; k < 4; k++)
-        result.lane[i] |= uint32_t(bytes >> 8 * (selector.lane[i] >> 4 * k & 7) & 255) << 8 * k;
-    }
-    return result;
-  }
-
-  // The low word of (high:low) shifted right by `shift` bits: by shift modulo 32, or by at most 32.
-  static Number funnel_shift(const Number &low, const Number &high, const Number &shift) {
-    Number result;
-    for (uint32_t i = 0; i < kCount; i++)
-      result.lane[i] = uint32_t((low.lane[i] | uint64_t(high.lane[i]) << 32) >> (shift.lane[i] & 31));
-    return result;
-  }
-  static Number funnel_shift_clamped(const Number &low, const Number &high, const Number &shift) {
-    Number result;
-    for (uint32_t i = 0; i < kCount; i++)
-      result.lane[i] =
-          uint32_t((low.lane[i] | uint64_t(high.lane[i]) << 32) >> (shift.lane[i] < 32 ? shift.lane[i] : 32));
-    return result;
-  }
-
-  // The sum of a's four bytes, added to `sum`.
-  static Number add_bytes(const Number &a, const Number &sum) {
-    Number result = sum;
-    for (uint32_t i = 0; i < kCount; i++)
-      for (uint32_t k = 0; k < 4; k++) result.lane[i] += a.lane[i] >> 8 * k & 255;
-    return result;
-  }
-
-  // a / b for a < 256 and a constant b.
-  static Number divide_small(const Number &a, uint32_t b) {
-    Number result;
-    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = a.lane[i] / b;
-    return result;
-  }
-
-  static Number count_bits(const Number &a) {
-    Number result;
-    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = popcount(a.lane[i]);
-    return result;
-  }
-
-  // Two bytes at each lane's own position.
-  static Number load_16(const uint8_t *bytes, const Number &position) {
-    Number result;
-    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = load<uint16_t>(bytes + position.lane[i]);
-    return result;
-  }
-
-  // `count` words from each lane's own position, which is a multiple of four, or of sixteen if count is four.
-  template <uint32_t count>
-  static void load_words(const uint8_t *bytes, const Number &position, Number (&words)[count]) {
-    for (uint32_t i = 0; i < kCount; i++)
-      for (uint32_t k = 0; k < count; k++) words[k].lane[i] = load<uint32_t>(bytes + position.lane[i] + 4 * k);
-  }
-  template <uint32_t count>
-  static void store_words(uint8_t *bytes, const Number &position, const Number (&words)[count],
-                          const Number &condition = 1) {
-    for (uint32_t i = 0; i < kCount; i++)
-      for (uint32_t k = 0; k < count; k++)
-        if (condition.lane[i]) l3::store(bytes + position.lane[i] + 4 * k, words[k].lane[i]);
-  }
-
-  template <typename Sample>
-  static void store(Sample *samples, const Number &position, const Number &value, const Number &condition = 1) {
-    for (uint32_t i = 0; i < kCount; i++)
-      if (condition.lane[i]) samples[position.lane[i]] = Sample(value.lane[i]);
-  }
+// An unsigned 32-bit number a lane. Comparisons give 1 or 0.
+template <typename Number>
+concept LaneNumber = std::convertible_to<uint32_t, Number> && requires(const Number &a, const Number &b) {
+  Number(a + b), Number(a - b), Number(a * b), Number(a << b), Number(a >> b);
+  Number(a & b), Number(a | b), Number(~a);
+  Number(a < b), Number(a == b);
 };
+
+// A team of kCount lanes.
+template <typename Team, typename Number = typename Team::Number>
+concept Lanes =
+    LaneNumber<Number> && requires(const Number &a, const uint8_t *bytes, uint8_t *bytes_out, uint16_t *samples,
+                                   uint32_t (*function)(uint32_t, uint32_t), uint32_t lane) {
+      { Team::kCount } -> std::convertible_to<uint32_t>;
+      // The lane's own number, 0 to kCount - 1.
+      { Team::index() } -> std::same_as<Number>;
+      // select(condition, if_true, if_false).
+      { Team::select(a, a, a) } -> std::same_as<Number>;
+      // A function of plain numbers, lane by lane.
+      { Team::apply(function, a, a) } -> std::same_as<Number>;
+      // The number of the lane before, and of the lane after; the outermost lane keeps its own.
+      { Team::from_left(a) } -> std::same_as<Number>;
+      { Team::from_right(a) } -> std::same_as<Number>;
+      // The sum over this lane and all before it.
+      { Team::prefix_sum(a) } -> std::same_as<Number>;
+      // One lane's number, for all. On a GPU it is a register like any other, on the host a plain one.
+      { Team::broadcast(a, lane) } -> std::same_as<uint32_t>;
+      // How many bits are set.
+      { Team::count_bits(a) } -> std::same_as<Number>;
+      // load_16(bytes, position): two bytes at each lane's own position.
+      { Team::load_16(bytes, a) } -> std::same_as<Number>;
+      // store(samples, position, value): a sample of any type at each lane's own position. With a
+      // condition, where that is set.
+      Team::store(bytes_out, a, a);
+      Team::store(samples, a, a, a);
+    };
+
+// A team whose lanes move words too, and whose control flow is that of all teams that move in step with it.
+template <typename Team, typename Number = typename Team::Number>
+concept WordLanes =
+    Lanes<Team> && requires(const Number &a, const uint8_t *bytes, uint8_t *out, uint32_t divisor, Number (&words)[4]) {
+      // load_words(bytes, position, words): as many words as `words` has from each lane's own position, which is a
+      // multiple of four, or of sixteen for four words. store_words(bytes, position, words): the reverse; with a
+      // condition, where that is set.
+      Team::load_words(bytes, a, words);
+      Team::store_words(out, a, words);
+      Team::store_words(out, a, words, a);
+      // funnel_shift(low, high, shift): the low word of (high:low) shifted right by `shift` bits, modulo 32; clamped:
+      // by at most 32.
+      { Team::funnel_shift(a, a, a) } -> std::same_as<Number>;
+      { Team::funnel_shift_clamped(a, a, a) } -> std::same_as<Number>;
+      // permute_bytes(a, b, selector): four bytes chosen from the eight of a (0 to 3) and b (4 to 7): those that the
+      // four nibbles of `selector` name, the lowest first.
+      { Team::permute_bytes(a, a, a) } -> std::same_as<Number>;
+      // add_bytes(a, sum): the sum of a's four bytes, added to `sum`.
+      { Team::add_bytes(a, a) } -> std::same_as<Number>;
+      // a / b for a < 256 and a constant b.
+      { Team::divide_small(a, divisor) } -> std::same_as<Number>;
+      // Whether the condition holds in any lane, of this team or of another that moves in step with it: for skipping
+      // work that no lane needs, which must not change the result.
+      { Team::any(a) } -> std::same_as<bool>;
+      // Waits until what the team's lanes have stored can be loaded by them.
+      Team::sync();
+    };
 
 }  // namespace l3

@@ -7,34 +7,33 @@
 namespace l3::lockstep {
 
 // Four bytes at each lane's own position; `bytes` is aligned to four. Reads the two words in which they lie.
-template <typename Lanes>
-L3_DEVICE typename Lanes::Number load_unaligned(const uint8_t *bytes, const typename Lanes::Number &position) {
-  typename Lanes::Number words[2];
-  Lanes::template load_words<2>(bytes, position & ~3u, words);
-  return Lanes::funnel_shift(words[0], words[1], position << 3);
+template <WordLanes Team>
+L3_DEVICE typename Team::Number load_unaligned(const uint8_t *bytes, const typename Team::Number &position) {
+  typename Team::Number words[2];
+  Team::template load_words<2>(bytes, position & ~3u, words);
+  return Team::funnel_shift(words[0], words[1], position << 3);
 }
 
 // `width` (at most 8) bits at each lane's own bit position from a byte position.
-template <typename Lanes>
-L3_DEVICE typename Lanes::Number read_bits(const uint8_t *bytes, const typename Lanes::Number &byte,
-                                           const typename Lanes::Number &bit, const typename Lanes::Number &width) {
-  using Number = typename Lanes::Number;
-  const Number two_bytes = Lanes::load_16(bytes, byte + (bit >> 3));
+template <Lanes Team>
+L3_DEVICE typename Team::Number read_bits(const uint8_t *bytes, const typename Team::Number &byte,
+                                          const typename Team::Number &bit, const typename Team::Number &width) {
+  using Number = typename Team::Number;
+  const Number two_bytes = Team::load_16(bytes, byte + (bit >> 3));
   return (two_bytes >> (bit & 7)) & ((Number(1) << width) - 1);
 }
 
 // Value `k` of a packed octet of `width` bits, which are no more than a sample has.
-template <typename Lanes, typename Sample>
-L3_DEVICE typename Lanes::Number read_octet_value(const uint8_t *bytes, const typename Lanes::Number &octet,
-                                                  const typename Lanes::Number &width,
-                                                  const typename Lanes::Number &k) {
-  using Number = typename Lanes::Number;
+template <Lanes Team, typename Sample>
+L3_DEVICE typename Team::Number read_octet_value(const uint8_t *bytes, const typename Team::Number &octet,
+                                                 const typename Team::Number &width, const typename Team::Number &k) {
+  using Number = typename Team::Number;
   if constexpr (sizeof(Sample) == 1) {
-    return read_bits<Lanes>(bytes, octet, width * k, width);
+    return read_bits<Team>(bytes, octet, width * k, width);
   } else {  // widths above 8 split into a byte and the rest
     const Number low_width = (Number(8) < width) * 8, high_width = width - low_width;
-    const Number low = read_bits<Lanes>(bytes, octet, k * 8, low_width);
-    return read_bits<Lanes>(bytes, octet + low_width, high_width * k, high_width) << low_width | low;
+    const Number low = read_bits<Team>(bytes, octet, k * 8, low_width);
+    return read_bits<Team>(bytes, octet + low_width, high_width * k, high_width) << low_width | low;
   }
 }
 
