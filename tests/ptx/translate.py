@@ -151,7 +151,7 @@ VARIABLE = re.compile(r"(?:\.align\s+(?P<align>\d+)\s+)?\.(?P<type>\w+)\s+(?P<na
 # Text that nothing reads, such as the reasons why a tile is refused, which only the host reports.
 CONSTANT = re.compile(r"^\.global\s+\.align\s+\d+\s+\.b8\s+(?P<name>[\w$]+)\[\d+\]\s*=\s*\{[^}]*\};", re.M)
 STATEMENT = re.compile(r"\s*(?:(?P<label>[\w$]+):|(?P<brace>[{}])|(?P<text>(?:[^;{}]|\{[^{};]*\})+);)")
-INSTRUCTION = re.compile(r"(?:@(?P<negation>!?)(?P<guard>[%\w]+)\s+)?(?P<opcode>[a-z][\w.]*)\s*(?P<operands>.*)", re.S)
+INSTRUCTION = re.compile(r"(?:@(?P<negation>!?)(?P<guard>[%\w]+)\s+)?(?P<opcode>[a-z][\w.:]*)\s*(?P<operands>.*)", re.S)
 
 
 @dataclass
@@ -368,7 +368,7 @@ def translate(texts: list[str]) -> str:
     for variant, (text, targets) in enumerate(by_code.items()):
         for number, entry in enumerate(entries_of(text)):
             function = f"run_{variant}_{number}"
-            code += [f"void {function}(Thread &t) {{", *(f"  {line}" for line in entry.code), "}", ""]
+            code += [f"void {function}([[maybe_unused]] Thread &t) {{", *(f"  {line}" for line in entry.code), "}", ""]
             parameters = cpp_list(f"{{{at}, {size}}}" for at, size in entry.parameters.variables.values())
             shared = cpp_list(f'{{"{name}", {at}, {size}}}' for name, (at, size) in entry.shared.variables.items())
             fields = [f'"{entry.name}"', cpp_list(f'"{target}"' for target in targets), function]
