@@ -103,7 +103,7 @@ TEST(faults) {
   check_fault("race_read", "race: ", "line");
   check_fault("race_between_warps", "of shared memory, which", "line");  // thread writes, or nobody has written
   check_fault("race_write", "race: ", "line");
-  check_fault("mask_without_itself", "shfl.down has a mask that leaves out the thread itself", "line");
+  check_fault("mask_without_itself", "shfl.up has a mask that leaves out the thread itself", "line");
   check_fault("missing_lanes", "threads wait for others that do not come: 64 at its end; 64 at vote.any", "line");
   check_fault("different_instructions", "64 at vote.all of line", "64 at vote.any of line");
   check_fault("shuffle_from_outside", "shfl.idx reads from a lane that takes no part", "line");
