@@ -1,6 +1,4 @@
 // The decoder for CUDA devices, its kernels as nvcc compiled them and its host code, against the decoder for the CPU.
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -8,7 +6,7 @@
 #include <utility>
 
 #include "batch_cases.h"
-#include "checksums.h"
+#include "cuda_objects.h"
 #include "data_files.h"
 #include "l3/l3_cuda.h"
 #include "runtime.h"
@@ -16,6 +14,7 @@
 
 using namespace l3;
 using ptx::Order;
+using ptx::Stream;
 using ptx::runtime::Live;
 using ptx::runtime::Streams;
 
@@ -30,27 +29,9 @@ uint32_t rounds(uint32_t count) {
 // For profiles other than `fast`, decode_general reads the transform of `fast` and discards it.
 const std::vector<std::string> kMayBeUnwritten = {"4fast"};
 
-void reset(Streams streams, uint64_t seed = 1, Order order = Order::kRandom) {
-  ptx::runtime::reset({"sm_90", streams, {order, seed, true, kMayBeUnwritten}});
+void reset(Streams streams, uint64_t seed = 1, Order order = Order::kRandom, bool races = true) {
+  ptx::runtime::reset({"sm_90", streams, {order, seed, races, kMayBeUnwritten}});
 }
-
-void check_cuda(cudaError_t error) {
-  if (error) testing::fail(__FILE__, __LINE__, cudaGetErrorString(error));
-}
-
-class Stream {
- public:
-  Stream() { check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
-  ~Stream() { cudaStreamDestroy(stream_); }
-  Stream(const Stream &) = delete;
-  Stream &operator=(const Stream &) = delete;
-
-  operator cudaStream_t() const { return stream_; }
-  void wait() const { check_cuda(cudaStreamSynchronize(stream_)); }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
 
 class Decoder {
  public:
@@ -72,19 +53,14 @@ class Decoder {
 // Images in device memory, which checks what becomes of them.
 class Batch {
  public:
-  explicit Batch(const std::vector<Wanted> &wanted) {
+  explicit Batch(const std::vector<Wanted> &wanted, bool verify = false) : verify_(verify) {
     for (const Wanted &one : wanted) {
       Destination expected(one);
       const l3_output output = expected.output();
-      statuses_.push_back(l3_decode(&expected.stream, &one.region, &output, 0, nullptr));
+      statuses_.push_back(l3_decode(&expected.stream, &one.region, &output, verify ? L3_VERIFY : 0, nullptr));
       expected_.push_back(statuses_.back() ? Destination(one) : std::move(expected));
-      void *memory = nullptr;
-      check_cuda(cudaMalloc(&memory, size_of(expected_.back())));
-      memory_.push_back(memory);
+      memory_.push_back(std::make_unique<ptx::DeviceBuffer>(8 * expected_.back().memory.size()));
     }
-  }
-  ~Batch() {
-    for (void *memory : memory_) cudaFree(memory);
   }
   Batch(const Batch &) = delete;
   Batch &operator=(const Batch &) = delete;
@@ -96,19 +72,22 @@ class Batch {
     l3_cuda_options options{};
     options.parallel = parallel;
     options.errors = errors.data();
-    if (try_decode(decoder, stream, options, &error)) testing::fail(__FILE__, __LINE__, error.message);
+    size_t failed = 0;
+    if (try_decode(decoder, stream, options, &failed, &error)) testing::fail(__FILE__, __LINE__, error.message);
+    CHECK_EQUAL(failed, errors.size());
     for (size_t i = 0; i < errors.size(); i++) CHECK_EQUAL(errors[i].status, statuses_[i]);
   }
 
-  l3_status try_decode(l3_cuda_decoder *decoder, cudaStream_t stream, const l3_cuda_options &options, l3_error *error) {
+  l3_status try_decode(l3_cuda_decoder *decoder, cudaStream_t stream, l3_cuda_options options, size_t *failed,
+                       l3_error *error) {
     std::vector<l3_cuda_image> images;
     for (size_t i = 0; i < expected_.size(); i++) {
       const Destination &one = expected_[i];
-      check_cuda(cudaMemsetAsync(memory_[i], 0xA5, size_of(one), stream));
-      images.push_back({one.stream, one.wanted.region, one.output(memory_[i])});
+      memory_[i]->fill(0xA5, stream);
+      images.push_back({one.stream, one.wanted.region, one.output(memory_[i]->data())});
     }
-    size_t failed = 0;
-    return l3_cuda_decode(decoder, images.data(), images.size(), &options, stream, &failed, error);
+    options.verify = verify_;
+    return l3_cuda_decode(decoder, images.data(), images.size(), &options, stream, failed, error);
   }
 
   // Waits; the pixels must be right, and all around them untouched.
@@ -123,26 +102,26 @@ class Batch {
           one.wanted.region.height, one.wanted.region.x, one.wanted.region.y, int(one.wanted.color),
           int(one.wanted.sample));
       std::vector<uint64_t> actual(one.memory.size());
-      check_cuda(cudaMemcpyAsync(actual.data(), memory_[i], size_of(one), cudaMemcpyDeviceToHost, stream));
+      memory_[i]->copy_to(actual.data(), stream);
       CHECK(actual == one.memory);
     }
   }
 
+  const std::vector<l3_status> &statuses() const { return statuses_; }
   size_t accepted() const { return size_t(std::count(statuses_.begin(), statuses_.end(), L3_OK)); }
 
  private:
-  static size_t size_of(const Destination &destination) { return 8 * destination.memory.size(); }
-
+  const bool verify_;
   std::vector<l3_status> statuses_;  // of the decoder for the CPU
   std::vector<Destination> expected_;
-  std::vector<void *> memory_;
+  std::vector<std::unique_ptr<ptx::DeviceBuffer>> memory_;
 };
 
 // One batch on a device as new.
-void check_alone(const std::vector<Wanted> &wanted, uint64_t seed, Order order = Order::kRandom) {
+void check_alone(const std::vector<Wanted> &wanted, uint64_t seed, Order order = Order::kRandom, bool verify = false) {
   reset(Streams::kLate, seed, order);
   const Stream stream;
-  Batch batch(wanted);
+  Batch batch(wanted, verify);
   Decoder decoder;
   batch.decode(decoder, stream);
   batch.check(stream);
@@ -190,7 +169,7 @@ TEST(broken_files) {
     const testing::Context context("%s", file.name.c_str());
     l3_stream stream;
     if (l3_open(file.bytes.data(), file.bytes.size(), &stream, nullptr)) continue;
-    check_alone({whole(file.bytes)}, 3);
+    for (const bool verify : {false, true}) check_alone({whole(file.bytes)}, 3, Order::kRandom, verify);
     accepted++;
   }
   CHECK(accepted > 20);
@@ -212,6 +191,26 @@ TEST(damaged_files) {
     accepted += batch.accepted();
   }
   CHECK(accepted > 10);
+}
+
+// Without a place for the errors of all images a broken one fails its batch, before anything is enqueued.
+TEST(a_broken_image_fails_its_batch) {
+  Random random(11);
+  const Bytes good = data_files("golden")[0].bytes, constant = some_file(random);
+  Bytes broken = constant;
+  broken[broken.size() / 2] ^= 1;
+  reset(Streams::kLate);
+  const Stream stream;
+  Batch batch({whole(good), whole(broken), whole(good)}, true);
+  CHECK_EQUAL(batch.statuses()[1], L3_ERROR_CHECKSUM);
+  Decoder decoder;
+  size_t failed = 0;
+  CHECK_EQUAL(batch.try_decode(decoder, stream, {}, &failed, nullptr), L3_ERROR_CHECKSUM);
+  CHECK_EQUAL(failed, 1u);
+  CHECK_EQUAL(ptx::runtime::calls("cudaMemcpyAsync") + ptx::runtime::calls("cudaLaunchKernel"), 0u);
+  Batch next({whole(good)});
+  next.decode(decoder, stream);
+  next.check(stream);
 }
 
 // All conversions of all kinds of images.
@@ -384,7 +383,7 @@ std::string check_message(const l3_error &error) {
   return call;
 }
 
-// Fails each call of making a decoder and of four batches, one after the other: the message says what failed, nothing
+// Fails each call of making a decoder and of six batches, one after the other: the message says what failed, nothing
 // leaks, and the batches after are right.
 TEST(every_call_fails_once) {
   const auto golden = data_files("golden");
@@ -395,7 +394,7 @@ TEST(every_call_fails_once) {
   std::map<std::string, uint32_t> failures;
   for (uint64_t number = 1;; number++) {
     const testing::Context context("call %u fails", uint32_t(number));
-    reset(number % 2 ? Streams::kLate : Streams::kRandom, number, Order::kFirst);
+    reset(number % 2 ? Streams::kLate : Streams::kRandom, number, Order::kFirst, false);
     const Stream streams[2];
     Batch small(few), large(many);
     const Live before = ptx::runtime::live();
@@ -409,19 +408,20 @@ TEST(every_call_fails_once) {
       continue;
     }
     bool failed = false;
-    for (uint32_t i = 0; i < 4; i++) {
-      const testing::Context batch_context("batch %u", i);
-      Batch &batch = i % 2 ? large : small;
-      const Stream &stream = streams[i / 2];
-      const size_t to_prepare = i % 2 ? many.size() : few.size();
-      const l3_status status =
-          failing.count(to_prepare, [&] { return batch.try_decode(decoder, stream, l3_cuda_options{}, &error); });
+    for (const bool is_large : {false, false, true, false, true, false}) {
+      Batch &batch = is_large ? large : small;
+      const Stream &stream = streams[is_large];
+      const size_t to_prepare = is_large ? many.size() : few.size();
+      size_t at_fault = 0;
+      const l3_status status = failing.count(
+          to_prepare, [&] { return batch.try_decode(decoder, stream, l3_cuda_options{}, &at_fault, &error); });
       if (!status) {
         batch.check(stream);
         continue;
       }
       CHECK(!std::exchange(failed, true));
       CHECK_EQUAL(status, L3_ERROR_DEVICE);
+      CHECK_EQUAL(at_fault, to_prepare);
       failures[check_message(error)]++;
     }
     l3_cuda_destroy(decoder);

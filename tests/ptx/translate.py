@@ -383,7 +383,10 @@ def main() -> None:
         code = translate([Path(source).read_text(encoding="utf-8") for source in sources])
     except PtxError as error:
         sys.exit(f"{' '.join(sources)}: unknown {error}; tests/ptx/translate.py says what is known")
-    Path(target).write_text(code, encoding="utf-8")
+    if (
+        not Path(target).exists() or Path(target).read_text(encoding="utf-8") != code
+    ):  # so that it is compiled if it must
+        Path(target).write_text(code, encoding="utf-8")
 
 
 if __name__ == "__main__":
