@@ -179,7 +179,7 @@ TEST(broken_files) {
 TEST(damaged_files) {
   Random random(4);
   size_t accepted = 0;
-  for (uint32_t round = 0; round < rounds(60); round++) {
+  for (uint32_t round = 0; round < rounds(200); round++) {
     const testing::Context context("round %u", round);
     const Bytes file = damaged(random, some_file(random, false));
     reset(Streams::kLate, random());
@@ -190,7 +190,7 @@ TEST(damaged_files) {
     batch.check(stream);
     accepted += batch.accepted();
   }
-  CHECK(accepted > 10);
+  CHECK(accepted > 40);
 }
 
 // Without a place for the errors of all images a broken one fails its batch, before anything is enqueued.
@@ -252,7 +252,7 @@ TEST(sizes_and_regions) {
 
 TEST(mixed_batches) {
   Random random(7);
-  for (uint32_t round = 0; round < rounds(12); round++) {
+  for (uint32_t round = 0; round < rounds(40); round++) {
     const testing::Context context("round %u", round);
     const auto files = some_files(random, 8);
     check_alone(some_of_all(random, files), random());
@@ -267,7 +267,7 @@ TEST(many_batches_in_flight) {
   Random random(8);
   const auto golden = data_files("golden");
   for (const Streams streams : {Streams::kLate, Streams::kAtOnce, Streams::kRandom})
-    for (uint32_t round = 0; round < rounds(3); round++) {
+    for (uint32_t round = 0; round < rounds(5); round++) {
       const testing::Context context("streams %d, round %u", int(streams), round);
       reset(streams, random());
       const Stream all[3];

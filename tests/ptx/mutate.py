@@ -14,6 +14,7 @@ import argparse
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -418,17 +419,21 @@ FAULTS = (
 )
 
 
-def run(command: list[str], seconds: float | None = None) -> str:
-    """The end of what a command says that fails or hangs, or nothing."""
-    try:
-        result = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds)
-    except subprocess.TimeoutExpired:
-        return "does not end"
-    if result.returncode == 0:
+def run(command: list[str]) -> str:
+    """The first cause that a command gives for its failure, or nothing. It need not go on after that."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    alarm = threading.Timer(SECONDS, process.kill)
+    alarm.start()
+    said = []
+    for line in process.stdout or ():
+        said.append(line.strip())
+        if line.startswith("FAILED"):
+            process.kill()
+    alarm.cancel()
+    if process.wait() == 0:
         return ""
-    said = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
-    causes = [line for line in said if ": " in line and not line.startswith(("FAILED", "ok"))]
-    return f"{(causes or said or [f'ends with {result.returncode}'])[0]}"[:160]
+    causes = [line for line in said if ": " in line and not line.startswith("ok ")]
+    return next(iter(causes + said), "hangs or crashes")[:160]
 
 
 def copy_sources(target: Path) -> None:
@@ -445,7 +450,7 @@ def first_failure(folder: Path, jobs: int) -> str:
     """What the first program says that notices the sources' fault, or nothing."""
     if problem := build(folder, jobs):
         return f"build: {problem}"
-    return next(filter(None, (run([str(folder / program)], SECONDS) for program in PROGRAMS)), "")
+    return next(filter(None, (run([str(folder / program)]) for program in PROGRAMS)), "")
 
 
 def main() -> None:
