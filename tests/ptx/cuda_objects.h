@@ -1,11 +1,17 @@
-// Objects of the CUDA runtime for tests, which fail where a call does.
+// The device of tests of the decoder, and objects on it, which fail the test where a call does.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
+#include "runtime.h"
 #include "testing.h"
 
 namespace ptx {
+
+// A device as new. For profiles other than `fast`, decode_general reads the transform of `fast` and discards it.
+inline void reset_device(runtime::Streams streams, uint64_t seed = 1, Order order = Order::kRandom, bool races = true) {
+  runtime::reset({"sm_90", streams, {order, seed, races, {"4fast"}}});
+}
 
 inline void check_cuda(cudaError_t error) {
   if (error) testing::fail(__FILE__, __LINE__, cudaGetErrorString(error));

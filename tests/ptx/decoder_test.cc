@@ -9,11 +9,11 @@
 #include "cuda_objects.h"
 #include "data_files.h"
 #include "l3/l3_cuda.h"
-#include "runtime.h"
 #include "testing.h"
 
 using namespace l3;
 using ptx::Order;
+using ptx::reset_device;
 using ptx::Stream;
 using ptx::runtime::Live;
 using ptx::runtime::Streams;
@@ -24,13 +24,6 @@ namespace {
 uint32_t rounds(uint32_t count) {
   const char *const times = std::getenv("L3_PTX_ROUNDS");
   return count * (times ? uint32_t(std::atoi(times)) : 1);
-}
-
-// For profiles other than `fast`, decode_general reads the transform of `fast` and discards it.
-const std::vector<std::string> kMayBeUnwritten = {"4fast"};
-
-void reset(Streams streams, uint64_t seed = 1, Order order = Order::kRandom, bool races = true) {
-  ptx::runtime::reset({"sm_90", streams, {order, seed, races, kMayBeUnwritten}});
 }
 
 class Decoder {
@@ -119,7 +112,7 @@ class Batch {
 
 // One batch on a device as new.
 void check_alone(const std::vector<Wanted> &wanted, uint64_t seed, Order order = Order::kRandom, bool verify = false) {
-  reset(Streams::kLate, seed, order);
+  reset_device(Streams::kLate, seed, order);
   const Stream stream;
   Batch batch(wanted, verify);
   Decoder decoder;
@@ -182,7 +175,7 @@ TEST(damaged_files) {
   for (uint32_t round = 0; round < rounds(200); round++) {
     const testing::Context context("round %u", round);
     const Bytes file = damaged(random, some_file(random, false));
-    reset(Streams::kLate, random());
+    reset_device(Streams::kLate, random());
     const Stream stream;
     Batch batch({some(random, file)});
     Decoder decoder;
@@ -199,7 +192,7 @@ TEST(a_broken_image_fails_its_batch) {
   const Bytes good = data_files("golden")[0].bytes, constant = some_file(random);
   Bytes broken = constant;
   broken[broken.size() / 2] ^= 1;
-  reset(Streams::kLate);
+  reset_device(Streams::kLate);
   const Stream stream;
   Batch batch({whole(good), whole(broken), whole(good)}, true);
   CHECK_EQUAL(batch.statuses()[1], L3_ERROR_CHECKSUM);
@@ -269,7 +262,7 @@ TEST(many_batches_in_flight) {
   for (const Streams streams : {Streams::kLate, Streams::kAtOnce, Streams::kRandom})
     for (uint32_t round = 0; round < rounds(5); round++) {
       const testing::Context context("streams %d, round %u", int(streams), round);
-      reset(streams, random());
+      reset_device(streams, random());
       const Stream all[3];
       Decoder decoders[2];
       std::vector<std::unique_ptr<Batch>> batches;
@@ -289,7 +282,7 @@ TEST(many_batches_in_flight) {
 // The buffers grow to the largest batch; then nothing is allocated.
 TEST(steady_state) {
   Random random(9);
-  reset(Streams::kRandom, 9);
+  reset_device(Streams::kRandom, 9);
   const Stream stream;
   const auto golden = data_files("golden");
   Batch large({whole(golden[0].bytes), whole(golden[1].bytes), whole(golden[2].bytes)}),
@@ -306,7 +299,7 @@ TEST(steady_state) {
 
 TEST(a_decoder_is_destroyed_while_it_works) {
   const auto golden = data_files("golden");
-  reset(Streams::kLate);
+  reset_device(Streams::kLate);
   const Stream streams[2];
   Batch first({whole(golden[0].bytes)}), second({whole(golden[1].bytes)});
   {
@@ -321,7 +314,7 @@ TEST(a_decoder_is_destroyed_while_it_works) {
 TEST(gathering_by_several_threads) {
   Random random(10);
   const auto files = some_files(random, 8);
-  reset(Streams::kLate);
+  reset_device(Streams::kLate);
   const Stream stream;
   Batch batch(some_of_all(random, files));
   Decoder decoder;
@@ -394,7 +387,7 @@ TEST(every_call_fails_once) {
   std::map<std::string, uint32_t> failures;
   for (uint64_t number = 1;; number++) {
     const testing::Context context("call %u fails", uint32_t(number));
-    reset(number % 2 ? Streams::kLate : Streams::kRandom, number, Order::kFirst, false);
+    reset_device(number % 2 ? Streams::kLate : Streams::kRandom, number, Order::kFirst, false);
     const Stream streams[2];
     Batch small(few), large(many);
     const Live before = ptx::runtime::live();

@@ -11,12 +11,12 @@
 #include "batch_cases.h"
 #include "cuda_objects.h"
 #include "data_files.h"
-#include "runtime.h"
 #include "testing.h"
 
 extern "C" nvimgcodecStatus_t nvimgcodecExtensionModuleEntry(nvimgcodecExtensionDesc_t *descriptor);
 
 using namespace l3;
+using ptx::reset_device;
 using ptx::Stream;
 using ptx::runtime::Live;
 using ptx::runtime::Streams;
@@ -24,10 +24,6 @@ using ptx::runtime::Streams;
 namespace {
 
 constexpr auto kSuccess = NVIMGCODEC_PROCESSING_STATUS_SUCCESS;
-
-void reset(Streams streams, uint64_t seed = 1) {
-  ptx::runtime::reset({"sm_90", streams, {ptx::Order::kRandom, seed, true, {"4fast"}}});
-}
 
 // A framework with the extension. It keeps the decoder for GPUs and what is logged.
 class Framework {
@@ -245,7 +241,7 @@ const std::vector<DataFile> &golden() {
 // Regions and conversions in batches on two streams, all in flight at once.
 TEST(batches) {
   Random random(1);
-  reset(Streams::kLate);
+  reset_device(Streams::kLate);
   const Stream streams[2];
   const Framework framework;
   const Decoder decoder(framework);
@@ -270,7 +266,7 @@ TEST(batches) {
 }
 
 TEST(nothing_waits_for_the_device) {
-  reset(Streams::kLate);
+  reset_device(Streams::kLate);
   const Stream stream;
   const Framework framework;
   const Decoder decoder(framework);
@@ -284,7 +280,7 @@ TEST(nothing_waits_for_the_device) {
 // Broken files are named, and the others of the batch are decoded.
 TEST(broken_files) {
   Random random(2);
-  reset(Streams::kLate);
+  reset_device(Streams::kLate);
   const Stream stream;
   const Framework framework;
   const Decoder decoder(framework);
@@ -302,7 +298,7 @@ TEST(broken_files) {
 }
 
 TEST(requests_that_do_not_fit) {
-  reset(Streams::kLate);
+  reset_device(Streams::kLate);
   const Stream stream, another;
   const Framework framework;
   const Decoder decoder(framework);
@@ -325,7 +321,7 @@ TEST(requests_that_do_not_fit) {
 
 // One image at a time, by several threads, as the framework tries those again that failed.
 TEST(single_images_by_several_threads) {
-  reset(Streams::kRandom);
+  reset_device(Streams::kRandom);
   const Stream stream;
   const Framework framework;
   const Decoder decoder(framework);
@@ -347,7 +343,7 @@ TEST(every_call_fails_once) {
   uint64_t failures = 0;
   for (uint64_t number = 1;; number++) {
     const testing::Context context("call %u fails", uint32_t(number));
-    reset(Streams::kLate, number);
+    reset_device(Streams::kLate, number);
     const Stream stream;
     const Live before = ptx::runtime::live();
     bool failed;
@@ -375,7 +371,7 @@ TEST(every_call_fails_once) {
 // The framework goes on to the decoder for the CPU.
 TEST(without_a_device) {
   for (const bool cpu_only : {true, false}) {
-    reset(Streams::kLate);
+    reset_device(Streams::kLate);
     const Stream stream;
     const Framework framework;
     // The device is made current, and then counted.

@@ -1,7 +1,10 @@
 #include "machine.h"
 
+#include <cxxabi.h>
+
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 
 namespace ptx {
 namespace {
@@ -25,6 +28,15 @@ bool is_shuffle(Operation operation) {
 
 bool ends_with_one_of(const std::string &name, const std::vector<std::string> &ends) {
   return std::any_of(ends.begin(), ends.end(), [&](const std::string &end) { return name.ends_with(end); });
+}
+
+// As in the source, without namespaces and arguments.
+std::string readable(const std::string &mangled) {
+  char *const name = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, nullptr);
+  std::string text = name ? name : mangled;
+  std::free(name);
+  if (const size_t at = text.rfind("(anonymous namespace)::"); at != std::string::npos) text = text.substr(at + 23);
+  return text.substr(0, text.find('('));
 }
 
 void run_thread(void *argument) {
@@ -233,7 +245,7 @@ void Block::clear_shared() {
 }
 
 std::string Block::place(const Thread &thread, int line) const {
-  std::string text = kernel.name + ": block " + std::to_string(index);
+  std::string text = readable(kernel.name) + ": block " + std::to_string(index);
   text += ", thread " + std::to_string(thread.id) + ", line " + std::to_string(line) + ": ";
   return text;
 }
@@ -338,7 +350,8 @@ void Block::synchronize(const std::vector<uint32_t> &members) {
 }
 
 void Block::report_deadlock() const {
-  std::string text = kernel.name + ": block " + std::to_string(index) + ": threads wait for others that do not come:";
+  std::string text =
+      readable(kernel.name) + ": block " + std::to_string(index) + ": threads wait for others that do not come:";
   std::map<std::string, uint32_t> waits;
   for (const Thread &thread : threads) {
     std::string wait = name_of(thread.operation);
@@ -357,9 +370,10 @@ Machine::~Machine() = default;
 
 void Machine::launch(const Kernel &kernel, uint32_t blocks, uint32_t threads, const std::vector<uint8_t> &parameters) {
   constexpr uint32_t kMostShared = 48 << 10;  // without a call that asks for more
-  if (threads > kernel.max_threads) throw Fault(kernel.name + ": more threads than its launch bounds allow");
-  if (kernel.shared_size() > kMostShared) throw Fault(kernel.name + ": more than 48 KiB of shared memory");
-  if (parameters.size() != kernel.parameter_size()) throw Fault(kernel.name + ": other parameters than it has");
+  if (threads > kernel.max_threads) throw Fault(readable(kernel.name) + ": more threads than its launch bounds allow");
+  if (kernel.shared_size() > kMostShared) throw Fault(readable(kernel.name) + ": more than 48 KiB of shared memory");
+  if (parameters.size() != kernel.parameter_size())
+    throw Fault(readable(kernel.name) + ": other parameters than it has");
   std::unique_ptr<Block> &block = blocks_[{&kernel, threads}];
   if (!block) block = std::make_unique<Block>(*this, kernel, threads);
   launches_++;

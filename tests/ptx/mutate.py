@@ -81,7 +81,8 @@ FAULTS = (
         DECODER,
         "copied_ is recorded before the copy",
         "if (cudaError_t code = cudaMemcpyAsync(device_",
-        "cudaEventRecord(copied_, stream);\n    return cudaMemcpyAsync(device_, host_, size, cudaMemcpyHostToDevice, stream);\n"
+        "cudaEventRecord(copied_, stream);\n"
+        "    return cudaMemcpyAsync(device_, host_, size, cudaMemcpyHostToDevice, stream);\n"
         "    if (cudaError_t code = cudaMemcpyAsync(device_",
     ),
     Fault(

@@ -7,7 +7,6 @@
 #include "dali/core/device_guard.h"
 #include "data_files.h"
 #include "decoders/l3_decoder_mixed.h"
-#include "runtime.h"
 #include "testing.h"
 
 namespace {
@@ -24,13 +23,12 @@ dali::DeviceGuard::DeviceGuard(int device) : old_context_(nullptr) {
 dali::DeviceGuard::~DeviceGuard() { guards--; }
 
 using namespace l3;
+using ptx::reset_device;
 using ptx::Stream;
 using ptx::runtime::Live;
 using ptx::runtime::Streams;
 
 namespace {
-
-void reset(Streams streams) { ptx::runtime::reset({"sm_90", streams, {ptx::Order::kRandom, 1, true, {"4fast"}}}); }
 
 class Operator {
  public:
@@ -119,7 +117,7 @@ Bytes file_of(Random &random, l3_profile profile) {
 
 TEST(batches) {
   Random random(1);
-  reset(Streams::kLate);
+  reset_device(Streams::kLate);
   const Stream streams[2];
   std::vector<Bytes> files;
   for (uint32_t i = 0; i < 9; i++) files.push_back(file_of(random, l3_profile(i % 3)));
@@ -139,7 +137,7 @@ TEST(batches) {
 // A file that cannot be decoded is named, and the next batch is right.
 TEST(broken_files_raise) {
   Random random(2);
-  reset(Streams::kLate);
+  reset_device(Streams::kLate);
   const Stream stream;
   const Bytes good = file_of(random, L3_PROFILE_FAST);
   Bytes damaged = good, cut = good;
@@ -159,7 +157,7 @@ TEST(broken_files_raise) {
 
 TEST(broken_files_become_zeros) {
   Random random(3);
-  reset(Streams::kRandom);
+  reset_device(Streams::kRandom);
   const Stream stream;
   const Bytes good = file_of(random, L3_PROFILE_RAW);
   Bytes damaged = good, cut = good;
@@ -177,7 +175,7 @@ TEST(every_call_fails_once) {
   const Bytes file = file_of(random, L3_PROFILE_FAST);
   for (uint64_t number = 1;; number++) {
     const testing::Context context("call %u fails", uint32_t(number));
-    reset(Streams::kLate);
+    reset_device(Streams::kLate);
     const Stream stream;
     bool failed;
     {
