@@ -209,7 +209,13 @@ FAULTS = (
     ),
     # ---- Launch configuration
     Fault(FAST8, "the grid is rounded down", "(count + kTeams - 1) / kTeams", "(count + kTeams - 2) / kTeams"),
-    Fault(FAST8, "a block too many", "(count + kTeams - 1) / kTeams", "(count + kTeams) / kTeams"),
+    Fault(
+        FAST8,
+        "a block too many",
+        "(count + kTeams - 1) / kTeams",
+        "(count + kTeams) / kTeams",
+        "Teams beyond the last tile store nothing.",
+    ),
     Fault(
         FAST8,
         "first and count exchanged",
