@@ -10,13 +10,14 @@ export PATH := $(VENV)/bin:$(PATH)
 # An editable install knows only the Python files that it found, so these count as sources too.
 SOURCES := CMakeLists.txt $(shell find cmake csrc python -type f -not -name '*.pyc')
 
-.PHONY: help venv build demo test test-cpp test-sanitized test-threads test-cuda test-python lint format docs fuzz clean
+.PHONY: help venv build demo test test-cpp test-sanitized test-threads test-cuda test-ptx test-ptx-full test-python lint format docs fuzz clean
 
 help:
 	@echo "make demo    convert photographs to L3, decode them with DALI, compare with PNG, BMP and JPEG"
 	@echo "make test    run the C++ and the Python tests"
 	@echo "make lint    check format, style and types; make format mends the format"
 	@echo "make docs    build the site with the guide and the reference: build/docs/index.html"
+	@echo "make test-ptx-full    the GPU's compiled kernels on the CPU, with more random images than in make test"
 	@echo "make fuzz    fuzz the decoder and the readers' checks with libFuzzer (needs clang); SECONDS=300, for each"
 	@echo "make build   install the package with everything it needs into .venv"
 	@echo "make clean   remove .venv and build"
@@ -40,7 +41,7 @@ $(VENV)/installed: $(VENV)/requirements.txt $(SOURCES)
 demo: build
 	python examples/demo.py
 
-test: test-cpp test-sanitized test-threads test-cuda test-python
+test: test-cpp test-sanitized test-threads test-cuda test-ptx test-python
 
 # The core, the reading engine and their tests by CMake alone, as a C++ project would build them; then once more under ASan and UBSan.
 test-cpp: venv
@@ -65,6 +66,12 @@ test-cuda: venv
 	cmake -S . -B build/cuda -DDALI_L3_CUDA=ON -DDALI_L3_TESTS=OFF -DCMAKE_COMPILE_WARNING_AS_ERROR=ON \
 	  '-DCMAKE_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES)'
 	cmake --build build/cuda --parallel $(JOBS)
+
+# The compiled kernels, and the host code around them, run on the CPU: tests/ptx/README.md.
+test-ptx test-ptx-full: venv
+	cmake -S tests/ptx -B build/ptx
+	cmake --build build/ptx --parallel $(JOBS)
+	$(if $(filter test-ptx-full,$@),L3_PTX_ROUNDS=30) ctest --test-dir build/ptx --output-on-failure --parallel $(JOBS)
 
 test-python: build $(VENV)/torch
 	python -m pytest --numprocesses $(JOBS)

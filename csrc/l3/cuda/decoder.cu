@@ -111,6 +111,13 @@ struct l3_cuda_decoder {
       return device_failure(error, code, "allocating memory for a batch");
     if (l3_status status = gather(count, options, staging.host(), failed, error)) return status;
     next_ = 1 - next_;
+    const l3_status status = enqueue(staging, stream, error);
+    if (status) cudaStreamSynchronize(stream);  // events may not tell when the buffers are free
+    return status;
+  }
+
+ private:
+  l3_status enqueue(Staging &staging, cudaStream_t stream, l3_error *error) {
     if (cudaError_t code = staging.copy(plan_.layout().end, stream))
       return device_failure(error, code, "copying a batch to the device");
     const cudaError_t launched = launch_batch(staging.device(), plan_.layout(), stream);
@@ -120,7 +127,6 @@ struct l3_cuda_decoder {
     return L3_OK;
   }
 
- private:
   struct GatherJob {
     BatchPlan &plan;
     bool verify;

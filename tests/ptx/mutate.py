@@ -1,0 +1,509 @@
+"""Makes faults in the decoder for CUDA devices, one after the other, and lists which the tests notice.
+
+    python tests/ptx/mutate.py [--build DIR] [--jobs N] [WORD ...]
+
+All faults, or those whose description or file contains one of the words. A fault is a replacement in a copy of the
+sources; it counts as noticed if the tests of CMakeLists.txt that run the decoder fail, do not end, or can no longer be
+built. Faults that change nothing a test could see have a reason. Ends with 1 if any other was not noticed. Needs nvcc
+and CMake, and some twenty seconds for each fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ("cmake", "csrc", "tests/cpp", "tests/data", "tests/ptx")
+PROGRAMS = ("decoder_test",)
+SECONDS = 600  # after which a test hangs
+
+
+@dataclass(frozen=True)
+class Fault:
+    path: str  # from csrc/l3
+    what: str
+    old: str
+    new: str
+    harmless: str = ""  # why no test can notice it
+
+
+DECODER, LAUNCH, BATCH = "cuda/decoder.cu", "cuda/launch.cu", "cuda/batch.cc"
+FAST8, GENERAL, STORED = "cuda/fast8_kernel.cu", "cuda/general_kernel.cu", "cuda/stored_kernel.cu"
+WARP, TEAM, COPY, PART = "cuda/warp_lanes.h", "cuda/team_lanes.h", "cuda/copy_row.h", "cuda/tile_part.h"
+FAST8_TILE, GENERAL_TILE, STORED_TILE = "cuda/fast8_tile.h", "cuda/general_tile.h", "cuda/stored_tile.h"
+
+FAULTS = (
+    # ---- Host code
+    Fault(
+        DECODER,
+        "the copy does not wait for kernels that read the device's side",
+        "if (cudaError_t code = cudaStreamWaitEvent(stream, decoded_, 0)) return code;",
+        "",
+    ),
+    Fault(
+        DECODER, "the host does not wait for the copy", "return cudaEventSynchronize(copied_);", "return cudaSuccess;"
+    ),
+    Fault(
+        DECODER,
+        "the host waits for kernels, not for the copy",
+        "return cudaEventSynchronize(copied_);",
+        "return cudaEventSynchronize(decoded_);",
+        "Kernels run after the copy on the same stream: the host waits longer than it must.",
+    ),
+    Fault(
+        DECODER,
+        "growing does not wait for kernels",
+        "if (cudaError_t code = cudaEventSynchronize(decoded_)) return code;",
+        "",
+    ),
+    Fault(
+        DECODER,
+        "growing waits for the copy alone",
+        "if (cudaError_t code = cudaEventSynchronize(decoded_)) return code;",
+        "if (cudaError_t code = cudaEventSynchronize(copied_)) return code;",
+    ),
+    Fault(DECODER, "decoded_ is not recorded", "return cudaEventRecord(decoded_, stream);", "return cudaSuccess;"),
+    Fault(
+        DECODER,
+        "decoded_ is recorded on the default stream",
+        "return cudaEventRecord(decoded_, stream);",
+        "return cudaEventRecord(decoded_, nullptr);",
+    ),
+    Fault(DECODER, "copied_ is not recorded", "return cudaEventRecord(copied_, stream);", "return cudaSuccess;"),
+    Fault(
+        DECODER,
+        "copied_ is recorded before the copy",
+        "if (cudaError_t code = cudaMemcpyAsync(device_",
+        "cudaEventRecord(copied_, stream);\n"
+        "    return cudaMemcpyAsync(device_, host_, size, cudaMemcpyHostToDevice, stream);\n"
+        "    if (cudaError_t code = cudaMemcpyAsync(device_",
+    ),
+    Fault(
+        DECODER,
+        "decoded_ is recorded before the kernels",
+        "const cudaError_t launched = launch_batch(staging.device(), plan_.layout(), stream);\n"
+        "    const cudaError_t marked = staging.mark_decoded(stream);",
+        "const cudaError_t marked = staging.mark_decoded(stream);\n"
+        "    const cudaError_t launched = launch_batch(staging.device(), plan_.layout(), stream);",
+    ),
+    Fault(
+        DECODER,
+        "the slack is not copied",
+        "staging.copy(plan_.layout().end, stream)",
+        "staging.copy(plan_.layout().end - 9536, stream)",
+    ),
+    Fault(
+        DECODER,
+        "the end of the slack is not copied",
+        "staging.copy(plan_.layout().end, stream)",
+        "staging.copy(plan_.layout().end - 1024, stream)",
+        "It is for the vector loads of the CPU's back ends.",
+    ),
+    Fault(DECODER, "copied the wrong way", "cudaMemcpyHostToDevice", "cudaMemcpyDeviceToHost"),
+    Fault(DECODER, "kernels read the pinned side", "launch_batch(staging.device()", "launch_batch(staging.host()"),
+    Fault(
+        DECODER,
+        "kernels on the default stream",
+        "plan_.layout(), stream);\n    const",
+        "plan_.layout(), 0);\n    const",
+    ),
+    Fault(
+        DECODER,
+        "a decoder in use is destroyed without a wait",
+        "if (decoded_) cudaEventSynchronize(decoded_);",
+        "",
+    ),
+    Fault(DECODER, "pinned memory leaks", "cudaFreeHost(host_);", ""),
+    Fault(DECODER, "device memory leaks", "cudaFree(device_);", ""),
+    Fault(DECODER, "an event leaks", "if (copied_) cudaEventDestroy(copied_);", ""),
+    Fault(DECODER, "another event leaks", "if (decoded_) cudaEventDestroy(decoded_);", ""),
+    Fault(DECODER, "a decoder that was not made leaks", "delete *decoder;\n", ""),
+    Fault(DECODER, "every batch allocates", "capacity_ = capacity;", ""),
+    Fault(
+        DECODER,
+        "memory grows to the exact size",
+        "const size_t capacity = size + size / 4;",
+        "const size_t capacity = size;",
+        "It grows more often; batches are the same.",
+    ),
+    Fault(
+        DECODER,
+        "one place for all batches",
+        "next_ = 1 - next_;",
+        "",
+        "The host waits for the copy of the batch before, which only takes time.",
+    ),
+    Fault(
+        DECODER,
+        "memory that could not grow counts as there",
+        "host_ = device_ = nullptr;\n    capacity_ = 0;",
+        "host_ = device_ = nullptr;",
+    ),
+    Fault(DECODER, "the last error stays", "cudaGetLastError();  // else", "// else"),
+    Fault(
+        DECODER,
+        "a batch that fails half-way leaves work under way",
+        "if (status) cudaStreamSynchronize(stream);",
+        "",
+    ),
+    Fault(
+        DECODER,
+        "launches that fail go unnoticed",
+        'if (launched) return device_failure(error, launched, "launching a kernel");',
+        "(void)launched;",
+    ),
+    Fault(
+        DECODER,
+        "records that fail go unnoticed",
+        'if (marked) return device_failure(error, marked, "recording an event");',
+        "(void)marked;",
+    ),
+    Fault(DECODER, "checksums are not looked at", "options.verify != 0", "false"),
+    Fault(DECODER, "a broken image fails its batch", "&& !options.errors) {", ") {"),
+    Fault(DECODER, "a broken image is not reported", "*failed = size_t(broken - errors);", ""),
+    Fault(
+        DECODER,
+        "the first image is gathered alone",
+        "parallel(options.parallel_context, count, body, &job);",
+        "parallel(options.parallel_context, 1, body, &job);",
+    ),
+    Fault(
+        GENERAL,
+        "every device is taken for known",
+        "return cudaFuncGetAttributes(&attributes, decode_general<uint8_t>);",
+        "return (void)attributes, cudaSuccess;",
+    ),
+    Fault(LAUNCH, "kinds without tiles are launched", "if (count == 0) continue;", ""),
+    Fault(
+        LAUNCH,
+        "launches that fail are followed by others",
+        "if (const cudaError_t code = launch(TileKind(kind), buffer, layout, first, count, stream)) return code;",
+        "launch(TileKind(kind), buffer, layout, first, count, stream);",
+    ),
+    Fault(LAUNCH, "16 bits by the kernel for 8", "launch_general(16,", "launch_general(8,"),
+    Fault(LAUNCH, "the last kind is left out", "kind < kTileKinds; kind++", "kind + 1 < kTileKinds; kind++"),
+    Fault(
+        LAUNCH, "kinds begin one tile late", "first = layout.kind_begin[kind],", "first = layout.kind_begin[kind] + 1,"
+    ),
+    Fault(
+        BATCH, "less slack than the furthest read", "+ uint32_t(streams) + kMaxOverread;", "+ uint32_t(streams) + 4;"
+    ),
+    Fault(
+        BATCH,
+        "streams of images begin unaligned",
+        "sizeof(uint32_t)) + 15) / 16 * 16;",
+        "sizeof(uint32_t)) + 15) / 16 * 16 + 2;",
+    ),
+    Fault(
+        BATCH,
+        "label maps are taken for other tiles",
+        "has_label_map ? general_kind(info.bits) : kind",
+        "(void)has_label_map, kind",
+    ),
+    # ---- Launch configuration
+    Fault(FAST8, "the grid is rounded down", "(count + kTeams - 1) / kTeams", "(count + kTeams - 2) / kTeams"),
+    Fault(
+        FAST8,
+        "a block too many",
+        "(count + kTeams - 1) / kTeams",
+        "(count + kTeams) / kTeams",
+        "Teams beyond the last tile store nothing.",
+    ),
+    Fault(
+        FAST8,
+        "first and count exchanged",
+        "(buffer, layout, first, count);\n  return",
+        "(buffer, layout, count, first);\n  return",
+    ),
+    Fault(FAST8, "twice as many threads", "/ kTeams, kThreads, 0", "/ kTeams, 2 * kThreads, 0"),
+    Fault(FAST8, "half as many threads", "/ kTeams, kThreads, 0", "/ kTeams, kThreads / 2, 0"),
+    Fault(FAST8, "shared memory that nobody has asked for", "kThreads, 0, stream>>>", "kThreads, 64, stream>>>"),
+    Fault(FAST8, "three channels by the kernel for two", "case 3: return launch<3>", "case 3: return launch<2>"),
+    Fault(GENERAL, "half as many threads", "<<<count, general::kThreads,", "<<<count, general::kThreads / 2,"),
+    Fault(GENERAL, "a block too few", "<<<count, general::kThreads,", "<<<count - 1, general::kThreads,"),
+    Fault(GENERAL, "all blocks take the first tile", "first + blockIdx.x", "first"),
+    Fault(STORED, "half as many threads", "<<<count, kThreads,", "<<<count, kThreads / 2,"),
+    Fault(STORED, "a block too few", "<<<count, kThreads,", "<<<count - 1, kThreads,"),
+    Fault(STORED, "a team too few", "kTeams);\n}", "kTeams - 1);\n}"),
+    # ---- Blocks: barriers and shared memory
+    Fault(FAST8, "no barrier after the code table", "  __syncthreads();\n", ""),
+    Fault(FAST8, "a barrier of the warp after the code table", "__syncthreads();", "__syncwarp();"),
+    Fault(FAST8, "half a code table", "threadIdx.x < 16)", "threadIdx.x < 8)"),
+    Fault(FAST8, "all teams share the memory of the first", "shared[team]);", "shared[0]);"),
+    Fault(FAST8, "a team beyond the last tile is active", "position < count;", "position <= count;"),
+    Fault(FAST8, "teams beyond the last tile take what comes", "(active ? position : count - 1)", "position"),
+    Fault(FAST8, "teams beyond the last tile store", "tile, active, table", "tile, true, table"),
+    Fault(GENERAL, "no barrier after the structure", "&fast);\n  __syncthreads();", "&fast);"),
+    Fault(
+        GENERAL, "a barrier of the warp after the structure", "&fast);\n  __syncthreads();", "&fast);\n  __syncwarp();"
+    ),
+    Fault(GENERAL, "no barrier before pixels are written", "planes);\n  __syncthreads();", "planes);"),
+    Fault(GENERAL, "a whole warp reads the structure", "threadIdx.x == 0", "threadIdx.x < 32"),
+    Fault(
+        GENERAL,
+        "tiles that are not valid are decoded",
+        "if (!valid) return;",
+        "",
+        "The host lets no such tile through.",
+    ),
+    Fault(FAST8_TILE, "no barrier before records are read", "transform);\n    Lanes::sync();", "transform);"),
+    Fault(
+        FAST8_TILE, "no barrier before rows are stored", "      Lanes::sync();\n      store_rows", "      store_rows"
+    ),
+    Fault(FAST8_TILE, "no barrier after rows are stored", "active, shared);\n      Lanes::sync();", "active, shared);"),
+    # ---- Warps and teams
+    Fault(WARP, "sync() does nothing", "{ __syncwarp(); }", "{}"),
+    Fault(WARP, "sync() is for half a warp", "{ __syncwarp(); }", "{ __syncwarp(0xFFFFu << (threadIdx.x & 16)); }"),
+    Fault(WARP, "any() does not ask the other lanes", "return __any_sync(kAll, condition);", "return condition;"),
+    Fault(WARP, "any() asks for all", "__any_sync(kAll, condition)", "__all_sync(kAll, condition)"),
+    Fault(WARP, "any() asks half a warp", "__any_sync(kAll,", "__any_sync(0xFFFFu << (threadIdx.x & 16),"),
+    Fault(WARP, "from_left() crosses teams", "__shfl_up_sync(kAll, a, 1, kCount)", "__shfl_up_sync(kAll, a, 1, 32)"),
+    Fault(
+        WARP, "from_right() crosses teams", "__shfl_down_sync(kAll, a, 1, kCount)", "__shfl_down_sync(kAll, a, 1, 32)"
+    ),
+    Fault(
+        WARP,
+        "broadcast() crosses teams",
+        "__shfl_sync(kAll, a, int(lane), kCount)",
+        "__shfl_sync(kAll, a, int(lane), 32)",
+    ),
+    Fault(WARP, "prefix_sum() crosses teams", "8, 0x1000, -1", "8, 0x0, -1"),
+    Fault(WARP, "prefix_sum() begins across teams", "1, 0x1000, -1", "1, 0x0, -1"),
+    Fault(WARP, "prefix_sum() with the mask of half a warp", "4, 0x1000, -1", "4, 0x1000, 0xFFFF"),
+    Fault(WARP, "prefix_sum() without its last step", "8, 0x1000, -1; @p", "8, 0x1000, -1; @!p"),
+    Fault(WARP, "funnel_shift() to the left", "return __funnelshift_r(low", "return __funnelshift_l(low"),
+    Fault(WARP, "funnel_shift_clamped() wraps around", "__funnelshift_rc(", "__funnelshift_r("),
+    Fault(WARP, "add_bytes() leaves out a byte", "0x01010101u", "0x00010101u"),
+    Fault(
+        WARP,
+        "load_16() exchanges bytes",
+        "bytes[position] | uint32_t(bytes[position + 1]) << 8",
+        "bytes[position + 1] | uint32_t(bytes[position]) << 8",
+    ),
+    Fault(
+        WARP,
+        "load_words() begins a word late",
+        "(bytes + position + 4 * k);\n    }\n  }\n\n  template <uint32_t count>\n  static L3_DEVICE void store",
+        "(bytes + position + 4 * k + 4);\n    }\n  }\n\n  template <uint32_t count>\n  static L3_DEVICE void store",
+    ),
+    Fault(WARP, "store_words() stores everywhere", "    if (!condition) return;\n", ""),
+    Fault(WARP, "store() stores everywhere", "if (condition) samples[position]", "samples[position]"),
+    Fault(TEAM, "masks of the first team", "0xFFFFu << (threadIdx.x & kCount)", "0xFFFFu"),
+    Fault(TEAM, "masks of the other team", "(threadIdx.x & kCount)", "(~threadIdx.x & kCount)"),
+    Fault(
+        TEAM,
+        "from_left() waits for the warp",
+        "__shfl_up_sync(team(), a, 1, kCount)",
+        "__shfl_up_sync(kAll, a, 1, kCount)",
+    ),
+    Fault(TEAM, "from_right() waits for the warp", "__shfl_down_sync(team()", "__shfl_down_sync(kAll"),
+    Fault(TEAM, "broadcast() waits for the warp", "__shfl_sync(team()", "__shfl_sync(kAll"),
+    Fault(TEAM, "prefix_sum() leaves lanes out", "distance <= index()", "distance < index()"),
+    Fault(TEAM, "any() waits for the warp", "__any_sync(team()", "__any_sync(kAll", "No code for teams calls it."),
+    Fault(TEAM, "sync() does nothing", "{ __syncwarp(team()); }", "{}", "No code for teams calls it."),
+    # ---- Rows
+    Fault(COPY, "wide loads where only words are aligned", "begin + head) % kChunk == 0", "begin + head) % 4 == 0"),
+    Fault(
+        COPY,
+        "no wide loads",
+        "begin + head) % kChunk == 0",
+        "begin + head) % kChunk == kChunk",
+        "Words give the same bytes.",
+    ),
+    Fault(COPY, "a byte too many at the end", "lane + tail < size)", "lane + tail <= size)"),
+    Fault(COPY, "a byte too many at the begin", "lane < head)", "lane <= head)"),
+    Fault(COPY, "a head longer than the row", "head = to_chunk < size ? to_chunk : size", "head = to_chunk"),
+    Fault(COPY, "lanes beyond the row store", "inside = chunk < chunks,", "inside = chunk <= chunks,"),
+    Fault(COPY, "lanes beyond the row load", "Lanes::select(inside, chunk, 0) * kChunk", "chunk * kChunk"),
+    Fault(
+        COPY,
+        "the output counts as aligned",
+        "(0 - uint32_t(reinterpret_cast<uintptr_t>(out))) % kChunk",
+        "(0 & uint32_t(reinterpret_cast<uintptr_t>(out)))",
+    ),
+    Fault(PART, "the region's left edge is the tile's", "left = image.left > x ? image.left - x : 0;", "left = 0;"),
+    Fault(
+        PART,
+        "regions end with the tile",
+        "width = least(shape.width, image.left + image.region_width - x) - left;",
+        "width = shape.width - left;",
+    ),
+    Fault(PART, "regions end a row late", "image.region_height - y) - top;", "image.region_height - y + 1) - top;"),
+    Fault(PART, "regions begin where the image does", "(y + top - image.top)", "(y + top)"),
+    Fault(
+        STORED_TILE,
+        "rows of the region's width",
+        "stored_row = tile.shape.width * pixel_size",
+        "stored_row = tile.width * pixel_size",
+    ),
+    # ---- Tiles
+    Fault(FAST8_TILE, "16-byte stores to unaligned rows", "active && whole && aligned;", "active && whole;"),
+    Fault(FAST8_TILE, "teams without a tile store whole rows", "active && whole && aligned;", "whole && aligned;"),
+    Fault(FAST8_TILE, "teams without a tile store cut rows", "inside = active && !in_chunks", "inside = !in_chunks"),
+    Fault(FAST8_TILE, "cut rows are stored where whole ones were", "inside = active && !in_chunks", "inside = active"),
+    Fault(FAST8_TILE, "one team alone asks for whole rows", "if (Lanes::any(in_chunks)) {", "if (in_chunks) {"),
+    Fault(
+        FAST8_TILE,
+        "one team alone asks for cut rows",
+        "if (Lanes::any(active && !in_chunks)) {",
+        "if (active && !in_chunks) {",
+    ),
+    Fault(FAST8_TILE, "a row too many is whole", "+ Shared::kRows <= end_row", "+ Shared::kRows <= end_row + 1"),
+    Fault(FAST8_TILE, "rows above the region are stored", "rect.y + y + row >= image.top &&", ""),
+    Fault(FAST8_TILE, "rows below the region are stored", "rect.y + y + row < end_row", "row < 4"),
+    Fault(
+        FAST8_TILE,
+        "columns beyond the region are stored",
+        "right = region_right < rect.width ? region_right : rect.width",
+        "right = rect.width",
+    ),
+    Fault(FAST8_TILE, "no room behind the last row", "rows[kRows * kRowSize + 16]", "rows[kRows * kRowSize]"),
+    Fault(
+        FAST8_TILE,
+        "teams of a warp end on their own",
+        "Lanes::any(Number(y) < shape.height)",
+        "Number(y) < shape.height",
+    ),
+    Fault(
+        FAST8_TILE,
+        "edges are looked for by one team",
+        "edge = Lanes::any(shape.width < L3_TILE)",
+        "edge = shape.width < L3_TILE",
+        "A team of whole tiles has no edge; blending does not involve other lanes.",
+    ),
+    Fault(FAST8_TILE, "no edges", "edge = Lanes::any(shape.width < L3_TILE)", "edge = false"),
+    Fault(
+        FAST8_TILE,
+        "running sums are looked for by one team",
+        "scans |= Lanes::any(state[c].scans_next);",
+        "scans |= state[c].scans_next != 0;",
+    ),
+    Fault(FAST8_TILE, "row 0 is no running sum", "scans || y + pair == 0,", "scans,"),
+    Fault(FAST8_TILE, "the first lane has a left neighbour", "Lanes::select(lane == 0, 0x5410, 0x5432)", "0x5432"),
+    Fault(
+        FAST8_TILE,
+        "the last lane has a right neighbour",
+        "Lanes::select(lane == Lanes::kCount - 1, 0x7632, 0x5432)",
+        "0x5432",
+    ),
+    Fault(
+        FAST8_TILE, "records of every second row pair", "pair * 2 * Shared::kRecordSize", "pair * Shared::kRecordSize"
+    ),
+    Fault(GENERAL_TILE, "channels that are not there are decoded", "if (c >= channels || tile", "if (tile"),
+    Fault(GENERAL_TILE, "both warps write all rows", "y += kThreads / kWarp", "y += 1"),
+    Fault(
+        GENERAL_TILE,
+        "words before the row are written",
+        "first < samples && samples - first >= kInWord",
+        "samples - first >= kInWord",
+    ),
+    Fault(
+        GENERAL_TILE,
+        "words that begin in the row are whole",
+        "first < samples && samples - first >= kInWord",
+        "first < samples",
+    ),
+    Fault(
+        GENERAL_TILE,
+        "the last word is written in pieces",
+        "samples - first >= kInWord;",
+        "samples - first > kInWord;",
+        "Pieces give the same bytes.",
+    ),
+    Fault(
+        GENERAL_TILE,
+        "rows count as aligned to words",
+        "reinterpret_cast<uintptr_t>(row) % 4 /",
+        "reinterpret_cast<uintptr_t>(row) % 1 /",
+    ),
+    Fault(GENERAL_TILE, "columns are rounded down", "65536 / channels + 1;", "65536 / channels;"),
+    Fault(
+        GENERAL_TILE,
+        "the channels of `fast` transform others",
+        "tile.image.profile == L3_PROFILE_FAST ? fast.transform : Transform{kTransformNone, 1}",
+        "fast.transform",
+    ),
+)
+
+
+def run(command: list[str], seconds: float = 3600) -> str:
+    """The first cause that a command gives for its failure, or nothing. It need not go on after that."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    alarm = threading.Timer(seconds, process.kill)
+    alarm.start()
+    said = []
+    for line in process.stdout or ():
+        said.append(line.strip())
+        if line.startswith("FAILED"):
+            process.kill()
+    alarm.cancel()
+    if process.wait() == 0:
+        return ""
+    causes = [line for line in said if ": " in line and not line.startswith(("ok ", "["))]
+    return next(iter(causes + said), "hangs or crashes")[:160]
+
+
+def copy_sources(target: Path) -> None:
+    for folder in SOURCES:
+        shutil.rmtree(target / folder, ignore_errors=True)
+        # Newer than what was built, which may be of a fault.
+        shutil.copytree(ROOT / folder, target / folder, copy_function=shutil.copy)
+
+
+def build(folder: Path, jobs: int) -> str:
+    return run(["cmake", "--build", str(folder), "--parallel", str(jobs), "--target", *PROGRAMS])
+
+
+def first_failure(folder: Path, jobs: int) -> str:
+    """What the first program says that notices the sources' fault, or nothing."""
+    if problem := build(folder, jobs):
+        return f"build: {problem}"
+    return next(filter(None, (run([str(folder / program)], SECONDS) for program in PROGRAMS)), "")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="List which faults the tests notice.")
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "ptx-faults", help="(default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=2, help="to compile with (default: %(default)s)")
+    parser.add_argument("words", nargs="*", help="of faults to make (default: all)")
+    arguments = parser.parse_args()
+    faults = [f for f in FAULTS if not arguments.words or any(w in f"{f.path} {f.what}" for w in arguments.words)]
+
+    sources, folder = arguments.build / "source", arguments.build / "build"
+    copy_sources(sources)
+    problem = run(["cmake", "-S", str(sources / "tests/ptx"), "-B", str(folder)]) or first_failure(
+        folder, arguments.jobs
+    )
+    if problem:
+        sys.exit(f"without any fault: {problem}")
+    noticed = harmless = 0
+    missed = []
+    for fault in faults:
+        path = sources / "csrc/l3" / fault.path
+        text = path.read_text(encoding="utf-8")
+        if text.count(fault.old) != 1:
+            sys.exit(f"{fault.path}: {fault.what}: what is to be replaced is there {text.count(fault.old)} times")
+        start = time.monotonic()
+        path.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
+        failure = first_failure(folder, arguments.jobs)
+        path.write_text(text, encoding="utf-8")
+        noticed += bool(failure)
+        if not failure and fault.harmless:
+            harmless += 1
+        elif not failure:
+            missed.append(fault)
+        verdict = failure or (f"harmless: {fault.harmless}" if fault.harmless else "NOT NOTICED")
+        print(f"{fault.path}: {fault.what} ({time.monotonic() - start:.0f} s)\n    {verdict}", flush=True)
+    print(f"{len(faults)} faults: {noticed} noticed, {harmless} harmless, {len(missed)} not noticed")
+    sys.exit(bool(missed))
+
+
+if __name__ == "__main__":
+    main()
