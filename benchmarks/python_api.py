@@ -23,6 +23,7 @@ from typing import Any
 
 import datasets
 import numpy as np
+import psutil
 import torch
 from common import RESULTS, OthersLoad, Target, console, png, show_targets, write_results
 from PIL import Image
@@ -117,14 +118,21 @@ def check(loaders: dict[str, DataLoader]) -> None:
             raise SystemExit("the systems deliver different images")
 
 
-def images_per_s(loader: DataLoader, seconds: float) -> float:
-    """Whole epochs, until the time is over; workers have been started by an epoch before."""
+def cpu_seconds() -> float:
+    """CPU time of this process and of its workers, which live."""
+    me = psutil.Process()
+    times = [process.cpu_times() for process in (me, *me.children(recursive=True))]
+    return sum(each.user + each.system for each in times)
+
+
+def run(loader: DataLoader, seconds: float) -> tuple[float, float]:
+    """Images/s and CPU ms for each, of whole epochs until the time is over; workers have been started before."""
     images = 0
-    start = time.perf_counter()
-    while time.perf_counter() - start < seconds:
+    start, cpu_start = time.perf_counter(), cpu_seconds()
+    while not images or time.perf_counter() - start < seconds:
         for batch, _ in loader:
             images += len(batch)
-    return images / (time.perf_counter() - start)
+    return images / (time.perf_counter() - start), (cpu_seconds() - cpu_start) / images * 1e3
 
 
 def measure_loaders(folder: Path, kind: str, rounds: int, seconds: float) -> dict[str, Any]:
@@ -137,22 +145,31 @@ def measure_loaders(folder: Path, kind: str, rounds: int, seconds: float) -> dic
         loaders = {name: DataLoader(**arguments, **own) for name, own in systems(folder, window).items()}
         if window is None:
             check(loaders)
-        measured: dict[str, list[float]] = {name: [] for name in loaders}
+        measured: dict[str, list[tuple[float, float]]] = {name: [] for name in loaders}
         for loader in loaders.values():
-            images_per_s(loader, 0.01)
+            run(loader, 0)
         for _ in range(rounds):
             for name, loader in loaders.items():
-                measured[name].append(images_per_s(loader, seconds))
-        png_speed = statistics.median(measured["PNG, Pillow"])
-        results[f"{workers} workers" + (f", {method}" if method else "")] = {
-            name: {
-                "images_per_s": statistics.median(speeds),
-                "times_pillow": statistics.median(speeds) / png_speed,
-                "runs_images_per_s": speeds,
-            }
-            for name, speeds in measured.items()
-        }
+                measured[name].append(run(loader, seconds))
+        results[f"{workers} workers" + (f", {method}" if method else "")] = figures(measured)
     return results
+
+
+def figures(measured: dict[str, list[tuple[float, float]]]) -> dict[str, Any]:
+    """Medians over the runs. `times_pillow` is of images/s; the ratio of CPU times bears a busy machine better."""
+    result = {}
+    for name, runs in measured.items():
+        speeds, cpu_ms = zip(*runs, strict=True)
+        result[name] = {
+            "images_per_s": statistics.median(speeds),
+            "cpu_ms_per_image": statistics.median(cpu_ms),
+            "runs_images_per_s": list(speeds),
+        }
+    pillow = result["PNG, Pillow"]
+    for system in result.values():
+        system["times_pillow"] = system["images_per_s"] / pillow["images_per_s"]
+        system["pillow_cpu_ratio"] = pillow["cpu_ms_per_image"] / system["cpu_ms_per_image"]
+    return result
 
 
 def write_files(folder: Path, photos: datasets.Images) -> None:
@@ -171,12 +188,13 @@ def show(batches: dict[str, Any], loaders: dict[str, Any]) -> None:
         speeds = result["images_per_s"]
         table.add_row(name, f"{speeds['1']:.0f}", f"{speeds['2']:.0f}", f"{result['gain']:.2f}")
     console.print(table)
-    table = Table("DataLoader", "", "system", "images/s", "x Pillow")
+    table = Table("DataLoader", "", "system", "images/s", "x Pillow", "CPU ms/image", "Pillow's / its")
     for kind, results in loaders.items():
         for workers, measured in results.items():
-            for name, figures in measured.items():
-                speeds = (f"{figures['images_per_s']:.0f}", f"{figures['times_pillow']:.1f}")
-                table.add_row(kind, workers, name, *speeds)
+            for name, system in measured.items():
+                speeds = (f"{system['images_per_s']:.0f}", f"{system['times_pillow']:.1f}")
+                cpu = (f"{system['cpu_ms_per_image']:.2f}", f"{system['pillow_cpu_ratio']:.1f}")
+                table.add_row(kind, workers, name, *speeds, *cpu)
     console.print(table)
 
 

@@ -54,6 +54,25 @@ def test_any_data_gives_back_what_was_encoded(profile, dtype, channels):
     np.testing.assert_array_equal(decoded, pixels, strict=True)
 
 
+@pytest.mark.parametrize(
+    ("bits", "arguments", "warnings"),
+    [(16, {}, 1), (16, {"dtype": types.UINT8}, 0), (16, {"dtype": types.UINT16}, 0), (8, {}, 0)],
+)
+def test_narrowing_that_nobody_asked_for_is_said_once_a_pipeline(tmp_path, capfd, bits, arguments, warnings):
+    for name in ("a.l3", "b.l3"):
+        dali_l3.imwrite(tmp_path / name, sample_pixels(bits, 1))
+    for _ in range(2):
+        pipe = Pipeline(batch_size=1, num_threads=1, device_id=None)
+        with pipe:
+            encoded, _ = fn.readers.file(files=[str(tmp_path / name) for name in ("a.l3", "b.l3")])
+            pipe.set_outputs(fn.decoders.l3(encoded, **arguments))
+        for _ in range(4):
+            pipe.run()
+        said = capfd.readouterr().err
+        named = re.findall("decoders.l3: (.*) has 16 bits, of which dtype=UINT8, the default, keeps 8", said)
+        assert named == [str(tmp_path / "a.l3")] * warnings
+
+
 def test_two_dimensional_images_become_one_channel():
     pixels = sample_pixels(8, 1)
     decoded = decode_one(l3, dali_l3.encode(pixels[..., 0]), output_type=types.ANY_DATA)

@@ -75,6 +75,7 @@ int ValidityOutputs(const dali::OpSpec &spec) { return ParseOnError(spec) ? 1 : 
 EncodedBatch::EncodedBatch(const dali::OpSpec &spec)
     : roi_(spec),
       dtype_(spec.GetArgument<dali::DALIDataType>("dtype")),
+      narrows_unasked_(!spec.HasArgument("dtype")),
       color_(ToColor(spec.GetArgument<dali::DALIImageType>("output_type"))),
       sample_type_(ToSample(dtype_)),
       verify_(spec.GetArgument<bool>("verify")),
@@ -90,6 +91,7 @@ void EncodedBatch::Parse(const dali::OpSpec &spec, const dali::Workspace &ws, st
   roi_.Acquire(spec, ws, batch_size);
   samples_.resize(batch_size);
   for (int i = 0; i < batch_size; i++) Open(input, i);
+  if (narrows_unasked_) WarnOfNarrowing(input);
 
   // A broken file that does not tell its size counts as an image like the others, which suits the operators that
   // follow.
@@ -122,6 +124,16 @@ void EncodedBatch::Open(const dali::TensorList<CPUBackend> &input, int i) {
   problem = error.message;
   file = {};
   if (!HasPlausibleHeader(data, size, &file.info)) file.info = {};  // of width 0
+}
+
+void EncodedBatch::WarnOfNarrowing(const dali::TensorList<CPUBackend> &input) {
+  const auto deep =
+      std::find_if(samples_.begin(), samples_.end(), [](const Sample &sample) { return sample.file.info.bits == 16; });
+  if (deep == samples_.end()) return;
+  narrows_unasked_ = false;
+  DALI_WARN("decoders.l3: ", NameOf(input, static_cast<int>(deep - samples_.begin())),
+            " has 16 bits, of which dtype=UINT8, the default, keeps 8. Give dtype=types.UINT16 to keep all, or "
+            "dtype=types.UINT8 to keep this from being said");
 }
 
 l3_rect EncodedBatch::Region(const dali::TensorList<CPUBackend> &input, int i) const {

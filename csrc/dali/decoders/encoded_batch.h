@@ -52,10 +52,12 @@ class EncodedBatch {
 
  private:
   void Open(const dali::TensorList<dali::CPUBackend> &input, int i);
+  void WarnOfNarrowing(const dali::TensorList<dali::CPUBackend> &input);
   l3_rect Region(const dali::TensorList<dali::CPUBackend> &input, int i) const;
 
   RoiArguments roi_;
   dali::DALIDataType dtype_;
+  bool narrows_unasked_;  // and has not warned of that yet
   l3_color color_;
   l3_sample sample_type_;
   bool verify_;
