@@ -752,6 +752,18 @@ def test_png_in_strips_is_held_to_what_png_files_are(capfd):
     assert capfd.readouterr().err == "", "libpng complains to standard error"
 
 
+def test_memory_of_the_decoder_of_jpeg_2000_is_reserved():
+    """It keeps 32 bits for each sample of a strip or tile, beside the pixels."""
+    pixels = noise((32, 64, 3))
+    picture = PICTURES["JPEG 2000"][3](pixels)
+    reserved = []
+    read_image(in_strip(picture, 64, 32, compression=tiff_files.JPEG_2000), ReadOptions(reserve=reserved.append))
+    half = PICTURES["JPEG 2000"][3](np.ascontiguousarray(pixels[:16]))
+    data = tiff(pixels, photometric=RGB, rows_per_strip=16, compression=tiff_files.JPEG_2000, encode=lambda raw: half)
+    read_image(data, ReadOptions(reserve=reserved.append))
+    assert reserved == [pixels.nbytes * 5, pixels.nbytes * 3]
+
+
 def test_jpeg_xl_of_ten_bits_is_refused_in_a_strip_of_sixteen():
     picture = imagecodecs.jpegxl_encode(noise((16, 16), 10), lossless=True, bitspersample=10)
     assert "does not contain a complete JPEG XL picture of 16 x 16 pixels of 1 x 16 bits" in reason(

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import re
 from typing import BinaryIO, Literal
@@ -37,7 +38,8 @@ def read(data: bytes, options: ReadOptions) -> StoredImage:
     layout = read_layout(page)
     colours = read_colours(page, layout)
     compression = read_compression(page, layout, colours.photometric)
-    admit(layout.width, layout.height, bytes_per_pixel(layout, colours, options), options)
+    decoder = math.ceil(compression.bytes_per_sample * layout.segment_samples * layout.largest_part)
+    admit(layout.width, layout.height, bytes_per_pixel(layout, colours, options) + decoder, options)
     check_tiles(layout, options.max_pixels)
     samples = read_samples(data, page, layout, compression)
     pixels = to_pixels(samples, layout.bits, colours, options)

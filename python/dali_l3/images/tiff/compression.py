@@ -236,6 +236,7 @@ class Compression:
     picture: for pictures: (data, out), `out` of shape (H, W) or (H, W, C), uint8 or uint16
 
     notes: what pictures found out while they were decoded
+    bytes_per_sample: that the decoder takes for a strip or tile, where these are more than the samples have
 
     Either function raises errors of any kind where the data is not exactly what `out` needs.
     """
@@ -245,6 +246,7 @@ class Compression:
     fill: Callable[[memoryview, np.ndarray, int], None] | None = None
     picture: Callable[[memoryview, np.ndarray], None] | None = None
     notes: list[str] = field(default_factory=list)
+    bytes_per_sample: int = 0
 
 
 def read_compression(directory: Directory, layout: Layout, photometric: int) -> Compression:
@@ -281,7 +283,7 @@ def read_compression(directory: Directory, layout: Layout, photometric: int) -> 
             raise ImageError(f"TIFF of {bits}-bit samples in {name} is not supported")
         if samples not in {"JPEG": (1, 3), "WebP": (3, 4)}.get(name, (1, 2, 3, 4)):
             raise ImageError(f"TIFF of {samples} samples a pixel in {name} is not supported")
-        return Compression(name, picture=picture, notes=notes)
+        return Compression(name, picture=picture, notes=notes, bytes_per_sample=4 if name == "JPEG 2000" else 0)
     raise ImageError(f"TIFF with compression {REFUSED.get(code, code)} is not supported: save it with Deflate instead")
 
 

@@ -65,6 +65,11 @@ class Layout:
         return across * down * (self.samples if self.separate else 1)
 
     @property
+    def largest_part(self) -> float:
+        """The part of the image's pixels that one strip or tile has at most."""
+        return min(1.0, self.segment_width * self.segment_height / (self.width * self.height))
+
+    @property
     def segment_samples(self) -> int:
         """Samples of a pixel in one strip or tile."""
         return 1 if self.separate else self.samples
