@@ -25,6 +25,7 @@ std::optional<Checkpoint> read(std::string_view text) {
 
 TEST(checksums_are_those_of_zlib) {
   CHECK_EQUAL(write_checkpoint({7, 2}), "7 2 83365f25");
+  CHECK_EQUAL(write_checkpoint({7, 13}), "7 13 0d783f40");  // all 8 digits
   CHECK_EQUAL(write_checkpoint({0, 0}), "0 0 6877288c");
   CHECK_EQUAL(write_checkpoint({INT64_MIN, INT64_MAX}), "-9223372036854775808 9223372036854775807 97b41a33");
 }
