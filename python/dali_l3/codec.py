@@ -89,7 +89,7 @@ def encode(
 
     Raises:
         TypeError: Another dtype, a masked array, an image of Pillow whose array is not its colours (mode "P", "CMYK",
-            "1", …), metadata that is not bytes by name, or an argument of another type.
+            "1", …) or that has a transparent one, metadata that is not bytes by name, or an argument of another type.
         L3Error: Another shape (such as one with channels first), beyond the format's limits (for metadata too), or an
             unknown profile or effort.
     """
@@ -200,10 +200,16 @@ def _check_meaning(array: object) -> None:
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError("masked arrays are not supported: L3 has no mask; encode array.filled(value)")
     mode = getattr(array, "mode", None)
-    if not isinstance(mode, str) or not hasattr(array, "getbands") or mode in _PILLOW_MODES:
+    if not isinstance(mode, str) or not hasattr(array, "getbands"):
         return
-    advice = "encode image.convert('RGB'), or np.asarray(image) for the numbers"
-    raise TypeError(f"images of Pillow's mode {mode!r} are not supported: {_PILLOW_ADVICE.get(mode, advice)}")
+    if mode not in _PILLOW_MODES:
+        advice = "encode image.convert('RGB'), or np.asarray(image) for the numbers"
+        raise TypeError(f"images of Pillow's mode {mode!r} are not supported: {_PILLOW_ADVICE.get(mode, advice)}")
+    if "transparency" in getattr(array, "info", {}):
+        raise TypeError(
+            "images of Pillow with a transparent colour are not supported: "
+            "encode image.convert('RGBA'), or np.asarray(image) for the numbers"
+        )
 
 
 def _check_image(array: np.ndarray) -> None:
