@@ -88,8 +88,9 @@ def encode(
         The bytes of an L3 file.
 
     Raises:
-        TypeError: The dtype is not supported, `array` is masked, or a Pillow image whose array is not its colours (mode
-            "P", "CMYK", "1", …), the metadata is not bytes by name, or an argument has a wrong type.
+        TypeError: The dtype is not supported, `array` is masked, or a Pillow image with a transparent colour or whose
+            array is not its colours (mode "P", "CMYK", "1", …), the metadata is not bytes by name, or an argument has a
+            wrong type.
         L3Error: The shape is not supported (such as one with channels first), the image or its metadata exceeds the
             limits of the format, or the profile or the effort is unknown.
     """
@@ -200,10 +201,16 @@ def _check_meaning(array: object) -> None:
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError("masked arrays are not supported: L3 has no mask; encode array.filled(value)")
     mode = getattr(array, "mode", None)
-    if not isinstance(mode, str) or not hasattr(array, "getbands") or mode in _PILLOW_MODES:
+    if not isinstance(mode, str) or not hasattr(array, "getbands"):
         return
-    advice = "encode image.convert('RGB'), or np.asarray(image) for the numbers"
-    raise TypeError(f"images of Pillow's mode {mode!r} are not supported: {_PILLOW_ADVICE.get(mode, advice)}")
+    if mode not in _PILLOW_MODES:
+        advice = "encode image.convert('RGB'), or np.asarray(image) for the numbers"
+        raise TypeError(f"images of Pillow's mode {mode!r} are not supported: {_PILLOW_ADVICE.get(mode, advice)}")
+    if "transparency" in getattr(array, "info", {}):
+        raise TypeError(
+            "images of Pillow with a transparent colour are not supported: "
+            "encode image.convert('RGBA'), or np.asarray(image) for the numbers"
+        )
 
 
 def _check_image(array: np.ndarray) -> None:

@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch.utils.data import Dataset, get_worker_info
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 Position = Literal["random", "center"]
 
 
-class Sample(NamedTuple):
+@dataclass(frozen=True)
+class Sample:
     """What `L3Folder` says of a sample: where its pixels are.
 
     Attributes:

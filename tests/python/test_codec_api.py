@@ -142,6 +142,14 @@ class TestInputArrays:
             dali_l3.encode(image)
         assert str(caught.value) == f"images of Pillow's mode {mode!r} are not supported: {advice}"
 
+    @pytest.mark.parametrize(("mode", "colour"), [("L", 7), ("RGB", (1, 2, 3))])
+    def test_images_of_pillow_with_a_transparent_colour_are_refused(self, tmp_path, mode, colour):
+        Image.new(mode, (5, 4)).save(tmp_path / "a.png", transparency=colour)
+        image = Image.open(tmp_path / "a.png")
+        with pytest.raises(TypeError, match="transparent colour are not supported: encode image.convert"):
+            dali_l3.encode(image)
+        assert dali_l3.peek(dali_l3.encode(image.convert("RGBA"))).channels == 4
+
     @pytest.mark.parametrize("mode", ["L", "LA", "RGB", "RGBA", "I;16"])
     def test_images_of_pillow(self, mode):
         samples = smooth_image((4, 5, len(mode)), np.uint8) if mode != "I;16" else smooth_image((4, 5), np.uint16)
