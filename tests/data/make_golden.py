@@ -3,9 +3,9 @@
     python tests/data/make_golden.py
 
 `golden/` and `golden.json` hold files of the codec's encoder and of the tests' own writer, which makes choices that no
-encoder would, among them the catalogue in tests/python/sound.py; `broken/` and `broken.json` a part of the catalogue in
-tests/python/broken.py. docs/format.md says what the JSON files mean. Files that exist are not made again, even where
-the encoder or a catalogue changes: they are what later decoders must still read.
+encoder would, among them the catalogue in tests/python/support/sound.py; `broken/` and `broken.json` a part of the
+catalogue in tests/python/support/broken.py. docs/format.md says what the JSON files mean. Files that exist are not made
+again, even where the encoder or a catalogue changes: they are what later decoders must still read.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "python"))
+sys.path.insert(0, str(HERE.parent / "python" / "support"))
 
 import broken  # noqa: E402
 import dali_l3  # noqa: E402

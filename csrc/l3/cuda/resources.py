@@ -2,7 +2,7 @@
 
     python csrc/l3/cuda/resources.py [--nvcc NVCC]
 
-compiles the kernels and writes resources.json beside this file. tests/python/test_gpu_resources.py holds later
+compiles the kernels and writes resources.json beside this file. tests/python/project/test_gpu_resources.py holds later
 compilers, and changes to the kernels, to it. Needs the standard library, nvcc and c++filt (of GNU binutils).
 """
 

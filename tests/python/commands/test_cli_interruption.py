@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 import time
+from pathlib import Path
 
 import imagecodecs
 import numpy as np
@@ -21,6 +22,7 @@ from image_files import noise, write_png
 from processes import is_running, start, workers_of
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
+SUPPORT = Path(__file__).parents[1] / "support"  # with the functions that workers call
 PIXELS = noise((512, 512, 3))
 
 
@@ -226,7 +228,9 @@ def start_own_program(tmp_path):
     def start(program):
         script = tmp_path / "program.py"
         script.write_text(OWN_PROGRAM + textwrap.indent(program, "    "))
-        path = os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")])
+        path = os.pathsep.join(
+            [os.path.join(os.path.dirname(os.path.dirname(__file__)), "support"), os.environ.get("PYTHONPATH", "")]
+        )
         process = subprocess.Popen(
             [sys.executable, script],
             stdout=subprocess.PIPE,

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-TESTS = Path(__file__).parents[1]
-sys.path.insert(0, str(TESTS / "python"))
+TESTS = Path(__file__).parents[2]
+sys.path.insert(0, str(TESTS / "python" / "support"))
 
 from oracle import decoder, writer  # noqa: E402
 

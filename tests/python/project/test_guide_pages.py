@@ -8,7 +8,7 @@ import pytest
 
 import dali_l3
 
-DOCS = Path(__file__).parent.parent.parent / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 NEEDS = ("imageio", "nvidia.dali", "torch")
 
 

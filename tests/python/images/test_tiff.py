@@ -748,7 +748,9 @@ def test_png_in_strips_is_held_to_what_png_files_are(capfd):
         "an unknown filter": small_png(rows=b"\5\1\2\3" * 2),
     }
     for picture in refused.values():
-        assert "strip 1 of 1 does not contain a complete PNG picture of 3 x 2 pixels of 1 x 8 bits" in reason(strip(picture))
+        assert "strip 1 of 1 does not contain a complete PNG picture of 3 x 2 pixels of 1 x 8 bits" in reason(
+            strip(picture)
+        )
     assert capfd.readouterr().err == "", "libpng complains to standard error"
 
 

@@ -4,9 +4,9 @@ import io
 
 import numpy as np
 import pytest
+from conftest import smooth_image
 
 import dali_l3
-from conftest import smooth_image
 
 iio = pytest.importorskip("imageio.v3")
 

@@ -12,7 +12,7 @@ import pytest
 
 from waiting import HANGS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
 BENCHMARKS = ROOT / "benchmarks"
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import smooth_image
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dali_l3
-from conftest import smooth_image
 from dali_l3 import L3Error
 
 IMAGE = smooth_image((150, 300, 3), np.uint8)
-GOLDEN = Path(__file__).parent.parent / "data" / "golden"
+GOLDEN = Path(__file__).parents[2] / "data" / "golden"
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,12 @@ from collections import Counter
 import imagecodecs
 import numpy as np
 import pytest
+from conftest import smooth_image
 from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
 import dali_l3
-from conftest import smooth_image
 from dali_l3.conversion.apportioning import apportion
 from dali_l3.conversion.converting import convert_file
 from dali_l3.conversion.mix_record import MixRecord

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("numpy")
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 PROGRAM = f"""#!{sys.executable}
 import json, os, sys, time

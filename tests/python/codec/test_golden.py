@@ -12,7 +12,7 @@ from backends import each_backend, using
 from oracle import decoder
 from verdicts import verdicts
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 GOLDEN = json.loads((DATA / "golden.json").read_text(encoding="utf-8"))
 BROKEN = json.loads((DATA / "broken.json").read_text(encoding="utf-8"))
 

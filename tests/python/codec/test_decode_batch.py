@@ -7,11 +7,11 @@ import threading
 
 import numpy as np
 import pytest
+from conftest import smooth_image
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dali_l3
-from conftest import smooth_image
 from dali_l3 import L3Error
 from waiting import HANGS
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("plugin")
 
 both_readers = pytest.mark.parametrize("reader", [readers.multi_format, readers.liquid])
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 PIXELS = np.random.default_rng(0).integers(0, 256, (40, 50, 3), np.uint8)
 LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
 

@@ -5,11 +5,11 @@ import re
 
 import numpy as np
 import pytest
+from conftest import smooth_image
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dali_l3
-from conftest import smooth_image
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch.utils.data import ConcatDataset, DataLoader, Subset  # noqa: E402

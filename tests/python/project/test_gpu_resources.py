@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-CUDA = Path(__file__).parents[2] / "csrc/l3/cuda"
+CUDA = Path(__file__).parents[3] / "csrc/l3/cuda"
 ARCHITECTURE = "90"  # one is compiled here; resources.py compiles all
 
 

@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from conftest import smooth_image
 from PIL import Image
 
 import dali_l3
-from conftest import smooth_image
 from dali_l3 import L3Error
 from waiting import wait_until
 

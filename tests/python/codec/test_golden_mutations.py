@@ -12,7 +12,7 @@ from oracle import decoder
 from rule_mutations import Mutation, changed_classes, removed_checks, written_mutations
 from verdicts import QUESTIONS
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 MUTATIONS = [*written_mutations(), *removed_checks(), *changed_classes()]
 
 

@@ -4,10 +4,10 @@ import io
 
 import numpy as np
 import pytest
+from conftest import smooth_image
 from PIL import Image, UnidentifiedImageError
 
 import dali_l3
-from conftest import smooth_image
 
 MODES = {
     "L": ((65, 130), np.uint8),

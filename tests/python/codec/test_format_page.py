@@ -8,7 +8,7 @@ import pytest
 
 from oracle import decoder, writer
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "format.md").read_text(encoding="utf-8")
 DATA = ROOT / "tests" / "data"
 

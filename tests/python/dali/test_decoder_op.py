@@ -27,7 +27,7 @@ from waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
-DATA = pathlib.Path(__file__).parents[1] / "data"
+DATA = pathlib.Path(__file__).parents[2] / "data"
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conftest import smooth_image
 from PIL import Image
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
-from conftest import smooth_image
 from dali_l3.profiling import quality
 from dali_l3.profiling.encoding import encode_sample
 from dali_l3.profiling.measuring import Setting
