@@ -61,10 +61,11 @@ class TileDecoder {
   // Decodes the part of a tile that lies in `roi`. `right_follows`: the next tile to be decoded is the one to the
   // right.
   l3_status decode(uint32_t tile, const l3_rect &roi, bool right_follows) {
-    const l3_rect rect = tile_rect(info_, tile), part = part_in_region(rect, roi);
-    uint8_t *out = static_cast<uint8_t *>(output_.data) + size_t(rect.y + part.y - roi.y) * output_.row_stride +
-                   size_t(rect.x + part.x - roi.x) * output_pixel_size_;
-    const bool whole = part.width == rect.width && part.height == rect.height;
+    const l3_rect rect = tile_rect(info_, tile);
+    const TileEdges part = part_in_region(rect, roi);
+    uint8_t *out = static_cast<uint8_t *>(output_.data) + size_t(rect.y + part.top - roi.y) * output_.row_stride +
+                   size_t(rect.x + part.left - roi.x) * output_pixel_size_;
+    const bool whole = part.width() == rect.width && part.height() == rect.height;
     const bool at_lines = starts_at_lines_ && roi.x % L3_TILE == 0;
     if (whole && native_output_ && (!uncached_ || at_lines))
       return decode_to(tile, shape_of(rect), {out, output_.row_stride},
@@ -73,12 +74,12 @@ class TileDecoder {
     const size_t row_stride = size_t(rect.width) * pixel_size(info_);
     if (l3_status status = decode_to(tile, shape_of(rect), {scratch_.pixels, row_stride}, Stores::kCached))
       return status;
-    const uint8_t *pixels = scratch_.pixels + part.y * row_stride + size_t(part.x) * pixel_size(info_);
-    const Rows rows{pixels, row_stride, part.width * pixel_size(info_), part.height};
+    const uint8_t *pixels = scratch_.pixels + part.top * row_stride + size_t(part.left) * pixel_size(info_);
+    const Rows rows{pixels, row_stride, part.width() * pixel_size(info_), part.height()};
     if (!native_output_) {
       l3_output target = output_;
       target.data = out;
-      convert({pixels, row_stride, part.width, part.height, info_.channels, info_.bits}, target);
+      convert({pixels, row_stride, part.width(), part.height(), info_.channels, info_.bits}, target);
     } else if (uncached_) {
       const bool to_right = right_follows && rows.size >= kCacheLine && !at_lines;
       kernels_.copy_rows_uncached(rows, {out, output_.row_stride},

@@ -62,9 +62,9 @@ size_t file_bound(const l3_info &info) {
 }
 
 uint32_t store_raw_tile(const TilePixels &pixels, uint32_t row_size, uint8_t *out) {
-  const uint32_t rows = pixels.shape.height;
-  for (uint32_t y = 0; y < rows; y++) std::memcpy(out + y * row_size, pixels.data + y * pixels.stride, row_size);
-  return rows * row_size;
+  const auto [data, stride, channels, shape] = pixels;
+  for (uint32_t y = 0; y < shape.height; y++) std::memcpy(out + y * row_size, data + y * stride, row_size);
+  return shape.height * row_size;
 }
 
 // Writes a tile's bytes, not padded; returns its size.

@@ -161,7 +161,8 @@ inline void multiply(Sample *samples, uint32_t count, uint32_t factor) {
 }
 
 template <typename Sample>
-void store_tile(const DecodedTile<Sample> &tile, Destination out, Stores /*stores*/) {
+void store_tile(const DecodedTile<Sample> &decoded, Destination out, Stores /*stores*/) {
+  const DecodedTile<Sample> tile = decoded;  // else it would be read again after every store
   const uint32_t samples = tile.shape.width * tile.channels, factor = tile.transform.factor;
   alignas(64) Sample pixels[L3_TILE * L3_MAX_CHANNELS];
   for (uint32_t y = 0; y < tile.shape.height; y++) {

@@ -53,8 +53,7 @@ const char *decode_paper_tile(const uint8_t *bytes, uint32_t size, uint32_t chan
 
 template <typename Sample>
 uint32_t encode_paper_tile(const TilePixels &pixels, uint8_t *out) {
-  const uint32_t channels = pixels.channels;
-  const TileShape shape = pixels.shape;
+  const auto [data, stride, channels, shape] = pixels;
   constexpr uint32_t kRowHeader = paper_row_header_size(8 * sizeof(Sample));
   using Signed = std::make_signed_t<Sample>;
   uint8_t *body = out + 2 * channels;
@@ -62,7 +61,7 @@ uint32_t encode_paper_tile(const TilePixels &pixels, uint8_t *out) {
     Sample plane[kPlaneSize];
     for (uint32_t y = 0; y < shape.height; y++)
       for (uint32_t x = 0; x < shape.width; x++)
-        plane[y * L3_TILE + x] = load<Sample>(pixels.data + y * pixels.stride + (x * channels + c) * sizeof(Sample));
+        plane[y * L3_TILE + x] = load<Sample>(data + y * stride + (x * channels + c) * sizeof(Sample));
     uint8_t *payload = body + shape.height * kRowHeader;
     for (uint32_t y = 0; y < shape.height; y++) {
       Sample residuals[L3_TILE] = {}, prediction[L3_TILE];

@@ -126,7 +126,7 @@ class Fast8Tile {
   // Reads heads, palettes and index words: sets up the channels and their records.
   L3_DEVICE void parse(const uint8_t *bytes, TileShape shape, Shared &shared, Channel (&state)[channels],
                        uint32_t *transform) {
-    *transform = color_of(bytes[0]);
+    *transform = bytes[0];  // 8-bit samples have no scale beside it
     uint32_t body = fast_heads_size(channels, 8);
     L3_UNROLL
     for (uint32_t c = 0; c < channels; c++) {
@@ -327,12 +327,13 @@ class Fast8Tile {
   L3_DEVICE void store_rows(const BatchImage &image, const l3_rect &rect, uint32_t y, bool active,
                             const Shared &shared) const {
     const Number lane = Team::index();
-    const l3_rect part = part_in_region(rect, image.region);
-    const uint32_t first_byte = part.x * channels, size = part.width * channels;
-    const uint32_t first_row = rect.y + y, end_row = rect.y + part.y + part.height;  // in the image
+    const TileEdges part = part_in_region(rect, image.region);
+    const uint32_t first_byte = part.left * channels, end_byte = part.right * channels;
+    const uint32_t first_row = rect.y + y, end_row = rect.y + part.bottom;  // in the image
     uint8_t *out = image.out + int64_t(int32_t(first_row - image.region.y)) * int64_t(image.row_stride) +
                    int64_t(int32_t(rect.x - image.region.x)) * channels;
-    const bool whole = part.width == L3_TILE && first_row >= image.region.y && first_row + Shared::kRows <= end_row;
+    const bool whole =
+        part.left == 0 && part.right == L3_TILE && first_row >= image.region.y && first_row + Shared::kRows <= end_row;
     const bool aligned = ((reinterpret_cast<uintptr_t>(out) | image.row_stride) & 15) == 0;
     const bool in_chunks = active && whole && aligned;
     if (Team::any(in_chunks)) {
@@ -350,7 +351,7 @@ class Fast8Tile {
       for (uint32_t row = 0; row < Shared::kRows; row++) {
         const bool inside = active && !in_chunks && first_row + row >= image.region.y && first_row + row < end_row;
         uint8_t *const out_row = out + int64_t(row) * int64_t(image.row_stride) + first_byte;
-        copy_row<Team>(shared.rows, row * Shared::kRowSize + first_byte, out_row, inside ? size : 0);
+        copy_row<Team>(shared.rows, row * Shared::kRowSize + first_byte, out_row, inside ? end_byte - first_byte : 0);
       }
     }
   }

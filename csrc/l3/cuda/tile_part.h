@@ -28,12 +28,13 @@ struct TilePart {
 
   L3_DEVICE TilePart(const uint8_t *buffer, const BatchImage &batch_image, const BatchTile &tile)
       : image(batch_image), bytes(buffer + tile.bytes), size(tile.size) {
-    const l3_rect rect = tile_rect(image, tile.x, tile.y), part = part_in_region(rect, image.region);
+    const l3_rect rect = tile_rect(image, tile.x, tile.y);
+    const TileEdges part = part_in_region(rect, image.region);
     shape = shape_of(rect);
-    left = part.x;
-    top = part.y;
-    width = part.width;
-    height = part.height;
+    left = part.left;
+    top = part.top;
+    width = part.width();
+    height = part.height();
     out = image.out + (rect.y + top - image.region.y) * image.row_stride +
           uint64_t(rect.x + left - image.region.x) * image.output_pixel_size;
   }

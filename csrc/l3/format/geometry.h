@@ -35,12 +35,19 @@ inline l3_rect tile_rect(const l3_info &info, uint32_t tile) {
 
 L3_HOST_DEVICE TileShape shape_of(const l3_rect &rect) { return {rect.width, rect.height}; }
 
-// The part of a tile that lies in a region, which touches it, relative to the tile.
-L3_HOST_DEVICE l3_rect part_in_region(const l3_rect &tile, const l3_rect &region) {
+// A rectangle of a tile, by its edges.
+struct TileEdges {
+  uint32_t left, top, right, bottom;
+
+  constexpr uint32_t width() const { return right - left; }
+  constexpr uint32_t height() const { return bottom - top; }
+};
+
+// The part of a tile that lies in a region, which touches it.
+L3_HOST_DEVICE TileEdges part_in_region(const l3_rect &tile, const l3_rect &region) {
   const uint32_t left = region.x > tile.x ? region.x - tile.x : 0, top = region.y > tile.y ? region.y - tile.y : 0;
-  const uint32_t right = std::min(tile.width, region.x + region.width - tile.x),
-                 bottom = std::min(tile.height, region.y + region.height - tile.y);
-  return {left, top, right - left, bottom - top};
+  return {left, top, std::min(tile.width, region.x + region.width - tile.x),
+          std::min(tile.height, region.y + region.height - tile.y)};
 }
 
 }  // namespace l3
