@@ -4,6 +4,7 @@
 #endif
 
 #include "cpu/kernels.h"
+#include "cpu/prefetch.h"
 #include "format/error.h"
 #include "format/file.h"
 #include "format/label_map.h"
@@ -25,12 +26,6 @@ struct Scratch {
   uint8_t tile[kMaxTileBytes + kMaxOverread];  // where a tile's bytes are copied to
   PartialLines partial_lines;
 };
-
-// Brings bytes into the cache that need not be there. Used on the next tile's bytes: decoding hides the way to memory,
-// summing does not.
-void prefetch(const uint8_t *bytes, uint32_t size) {
-  for (uint32_t i = 0; i < size; i += kCacheLine) __builtin_prefetch(bytes + i);
-}
 
 class TileDecoder {
  public:
@@ -142,7 +137,8 @@ class TileDecoder {
         return problem;
       const uint32_t ahead = source.size / info_.channels;
       for (uint32_t c = 0; c < info_.channels; c++) {
-        if (verifies_) prefetch(source.data + source.size + c * ahead, ahead);
+        // Of the next tile's bytes: decoding hides the way to memory, summing does not.
+        if (verifies_) generic::prefetch(source.data + source.size + c * ahead, ahead);
         const FastChannel &channel = fast.channels[c];
         if (channel.predictor == kLabelMap) {
           if (const char *problem = decode_label_map(source.data, channel, shape, planes.plane[c])) return problem;

@@ -9,6 +9,7 @@
 
 #include "cpu/dispatch.h"
 #include "cpu/generic_decoder.h"
+#include "cpu/prefetch.h"
 #include "format/label_map.h"
 
 namespace l3::generic {
@@ -253,9 +254,13 @@ class FastTileEncoder {
  public:
   FastTileEncoder(const TilePixels &pixels, uint32_t effort)
       : channels_(pixels.channels), effort_(effort), shape_(pixels.shape), masks_(pixels.shape.width) {
-    const uint8_t *row = pixels.data;
-    for (uint32_t y = 0; y < shape_.height; y++, row += pixels.stride) {
-      switch (channels_) {
+    const auto [data, stride, channels, shape] = pixels;
+    const uint8_t *row = data;
+    for (uint32_t y = 0; y < shape.height; y++, row += stride) {
+      // Rows are far apart: processors do not guess where the next ones are.
+      if (y + kRowsAhead < shape.height)
+        prefetch(row + kRowsAhead * stride, shape.width * channels * uint32_t(sizeof(Sample)));
+      switch (channels) {
         case 1: load_row<1>(row, y); break;
         case 2: load_row<2>(row, y); break;
         case 3: load_row<3>(row, y); break;
@@ -263,7 +268,7 @@ class FastTileEncoder {
       }
     }
     if constexpr (kBits == 16) divide_by_scale();
-    for (uint32_t n = 0; n < channels_; n++) planes_[n].repeat_edges(shape_);
+    for (uint32_t n = 0; n < channels; n++) planes_[n].repeat_edges(shape);
   }
 
   uint32_t encode(uint8_t *out) {
@@ -283,6 +288,7 @@ class FastTileEncoder {
  private:
   static constexpr uint32_t kBits = 8 * sizeof(Sample);
   static constexpr uint32_t kMaxIndexBits = max_index_bits(kBits);
+  static constexpr uint32_t kRowsAhead = 4;        // of those that are loaded, others are prefetched
   static constexpr uint32_t kSteps[] = {4, 2, 1};  // by effort: one row pair in so many is examined
 
   // One way to store a channel.
