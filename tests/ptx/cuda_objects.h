@@ -8,9 +8,9 @@
 
 namespace ptx {
 
-// A device as new. For profiles other than `fast`, decode_general reads the transform of `fast` and discards it.
+// A device as new.
 inline void reset_device(runtime::Streams streams, uint64_t seed = 1, Order order = Order::kRandom, bool races = true) {
-  runtime::reset({"sm_90", streams, {order, seed, races, {"4fast"}}});
+  runtime::reset({"sm_90", streams, {order, seed, races}});
 }
 
 inline void check_cuda(cudaError_t error) {

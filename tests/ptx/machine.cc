@@ -26,10 +26,6 @@ bool is_shuffle(Operation operation) {
   return Operation::shuffle_up <= operation && operation <= Operation::shuffle_idx;
 }
 
-bool ends_with_one_of(const std::string &name, const std::vector<std::string> &ends) {
-  return std::any_of(ends.begin(), ends.end(), [&](const std::string &end) { return name.ends_with(end); });
-}
-
 // As in the source, without namespaces and arguments.
 std::string readable(const std::string &mangled) {
   char *const name = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, nullptr);
@@ -235,13 +231,10 @@ void Block::run(uint32_t block_index, uint32_t block_count, const uint8_t *with_
   }
 }
 
-// Nothing of the block before is left; variables that may be read unwritten hold what they happen to.
+// Nothing of the block before is left.
 void Block::clear_shared() {
   for (uint8_t &byte : shared) byte = uint8_t(machine.random_());
   std::fill(written.begin(), written.end(), uint8_t{0});
-  for (const Kernel::Variable &variable : kernel.shared)
-    if (ends_with_one_of(variable.name, machine.options_.may_be_unwritten))
-      std::fill_n(written.begin() + variable.offset, variable.size, uint8_t{1});
 }
 
 std::string Block::place(const Thread &thread, int line) const {

@@ -60,8 +60,6 @@ struct Options {
   Order order = Order::kRandom;
   uint64_t seed = 1;
   bool races = true;  // look for them
-  // Of shared variables that may be read before they are written: the ends of their names. They hold random bytes.
-  std::vector<std::string> may_be_unwritten = {};
 };
 
 enum class Operation : uint8_t {

@@ -112,16 +112,9 @@ TEST(faults) {
   check_fault("at_most_64_threads", "more threads than its launch bounds allow", "");
 }
 
-// What the options turn off.
-TEST(options) {
-  Options options;
-  options.races = false;
+TEST(races_are_not_looked_for_unless_asked) {
   for (const char *kernel : {"race_read", "race_write", "race_between_warps", "writes_twice"})
     CHECK_EQUAL(fault_of(kernel, {Order::kFirst, 1, false}), "");
-  options.may_be_unwritten = {"memory"};
-  CHECK_EQUAL(fault_of("shared_unwritten", options), "");
-  options.may_be_unwritten = {"another"};
-  CHECK(fault_of("shared_unwritten", options) != "");
 }
 
 // A machine goes on after a fault, with nothing left of it.
