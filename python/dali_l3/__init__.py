@@ -16,6 +16,7 @@ from .codec import ImageInfo, backend, decode, encode, peek, read_metadata
 from .errors import L3Error
 from .image_files import imread, imshape, imwrite
 from .statistics import reader_stats
+from .tables import read_table
 from .version import __version__
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "peek",
     "read_metadata",
     "reader_stats",
+    "read_table",
 ]
 
 _plugin.install()

@@ -1,5 +1,6 @@
 #include "reader.h"
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -29,9 +30,12 @@ void Share(dali::TensorList<CPUBackend> &output, int sample, const loader::FileB
 }  // namespace
 
 int CompanionOutputs(const dali::OpSpec &spec) {
-  std::vector<std::string> companions;
+  std::vector<std::string> companions, companion_files, files;
   spec.TryGetRepeatedArgument(companions, "companions");
-  return static_cast<int>(companions.size());
+  spec.TryGetRepeatedArgument(companion_files, "companion_files");
+  if (companion_files.empty()) return static_cast<int>(companions.size());
+  spec.TryGetRepeatedArgument(files, "files");  // what does not fit together is refused when the dataset is listed
+  return static_cast<int>(companion_files.size() / std::max<size_t>(files.size(), 1));
 }
 
 loader::ShardOptions ShardArguments(const dali::OpSpec &spec) {
@@ -45,7 +49,10 @@ loader::ShardOptions ShardArguments(const dali::OpSpec &spec) {
 }
 
 Reader::Reader(const dali::OpSpec &spec, loader::Sampling sampling)
-    : Operator(spec), sampling_(std::move(sampling)), seed_(spec.GetArgument<int64_t>("seed")) {
+    : Operator(spec),
+      sampling_(std::move(sampling)),
+      label_columns_(spec.GetArgument<int>("label_columns")),
+      seed_(spec.GetArgument<int64_t>("seed")) {
   if (spec.GetArgument<bool>("skip_cached_images"))
     throw std::invalid_argument(
         "skip_cached_images is not supported: this reader does not know of the decoder's cache");
@@ -78,7 +85,12 @@ loader::CatalogueOptions Reader::ListingOptions() const {
   spec_.TryGetRepeatedArgument(options.file_filters, "file_filters");
   spec_.TryGetRepeatedArgument(options.dir_filters, "dir_filters");
   options.case_sensitive_filter = spec_.GetArgument<bool>("case_sensitive_filter");
+  if (std::vector<float> values; spec_.TryGetRepeatedArgument(values, "label_values"))
+    options.label_values = std::move(values);
+  options.label_columns = label_columns_;
   spec_.TryGetRepeatedArgument(options.companions, "companions");
+  if (std::vector<std::string> paths; spec_.TryGetRepeatedArgument(paths, "companion_files"))
+    options.companion_files = std::move(paths);
   spec_.TryGetRepeatedArgument(options.missing_companions, "missing_companions");
   return options;
 }
@@ -138,8 +150,16 @@ void Reader::RunImpl(dali::Workspace &ws) {
     for (int i = 0; i < size; i++) Share(output, i, batch[i]->files[f], batch[i]->path);
   }
   auto &labels = ws.Output<CPUBackend>(files);
-  labels.Resize(dali::uniform_list_shape<1>(size, {1}), DALI_INT32);
-  for (int i = 0; i < size; i++) *labels.mutable_tensor<int>(i) = batch[i]->label;
+  if (label_columns_ > 0) {
+    labels.Resize(dali::uniform_list_shape<1>(size, {label_columns_}), DALI_FLOAT);
+    const std::vector<float> &values = engine().catalogue().label_values;
+    for (int i = 0; i < size; i++)
+      std::copy_n(values.begin() + int64_t{batch[i]->label} * label_columns_, label_columns_,
+                  labels.mutable_tensor<float>(i));
+  } else {
+    labels.Resize(dali::uniform_list_shape<1>(size, {1}), DALI_INT32);
+    for (int i = 0; i < size; i++) *labels.mutable_tensor<int>(i) = batch[i]->label;
+  }
 }
 
 void Reader::SaveState(dali::OpCheckpoint &checkpoint, dali::AccessOrder /*order*/) {
@@ -176,7 +196,8 @@ DALI_SCHEMA(dali_l3__ReaderBase)
     .AddParent("readers__File")
     .OutputDType(1,
                  [](const OpSpec &spec) -> std::optional<DALIDataType> {
-                   return dali_l3::CompanionOutputs(spec) > 0 ? DALI_UINT8 : DALI_INT32;
+                   if (dali_l3::CompanionOutputs(spec) > 0) return DALI_UINT8;
+                   return spec.GetArgument<int>("label_columns") > 0 ? DALI_FLOAT : DALI_INT32;
                  })
     .AddOptionalArg("file_filters",
                     R"code(A list of glob strings to filter the files in the class folders of `file_root`.
@@ -196,6 +217,21 @@ folder, ``{name}`` its name, ``{stem}`` its name without the extension and ``{re
 start, ``{stem/OLD/NEW}`` replaces the first OLD by NEW and ``{stem//OLD/NEW}`` every OLD. A companion is read, shuffled and held in memory
 together with its image.)code",
                     std::vector<std::string>{})
+    .AddOptionalArg<std::vector<std::string>>(
+        "companion_files", R"code(Paths of the companions of each of the `files`, in the place of `companions`.
+
+All companions of the first file, then those of the second, and so on.)code",
+        nullptr)
+    .AddOptionalArg("label_columns", R"code(How many numbers a label has, to be delivered as float32.
+
+They are in `label_values`, or at the end of each line of `file_list`. By default, labels are integers.)code",
+                    0)
+    .AddOptionalArg<std::vector<float>>(
+        "label_values",
+        R"code(The numbers of the labels of the `files`: all of the first file, then those of the second, and so on.
+
+Needs `label_columns`.)code",
+        nullptr)
     .AddOptionalArg(
         "missing_companions",
         R"code(What to do about images whose companion does not exist; once for all `companions`, or for each.

@@ -51,6 +51,7 @@ class Reader : public dali::Operator<dali::CPUBackend> {
   std::unique_ptr<loader::SampleOrder> MakeOrder(const loader::Catalogue &catalogue) const;
 
   const loader::Sampling sampling_;
+  const int label_columns_;          // numbers of a label; 0: labels are integers
   int64_t seed_;                     // of the order: the argument's, or that of the checkpoint that has been restored
   mutable std::mutex engine_mutex_;  // guards its creation
   mutable std::unique_ptr<loader::Engine> engine_;  // null until the dataset has been listed

@@ -154,11 +154,14 @@ bool is_missing(const std::string &path) {
   return stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
-// Finds out the size of companion `c` of an image, or puts what it may be replaced by in its place. Throws what is
-// wrong with it.
-void look_at_companion(const CatalogueOptions &options, const std::string &root, size_t c, File &companion) {
+// Finds out the size of companion `c` of an image, whose path is empty if a list has none, or puts what it may be
+// replaced by in its place. Throws what is wrong with it.
+void look_at_companion(const CatalogueOptions &options, const std::string &root, size_t c, Entry &entry) {
+  File &companion = entry.companions[c];
   const std::string &replacement = if_missing(options, c);
-  if (replacement != kMissingIsBad && is_missing(full_path(root, companion.path))) {
+  if (replacement == kMissingIsBad && companion.path.empty())
+    fail_file(full_path(root, entry.file.path), "has no companion " + std::to_string(c) + " in companion_files");
+  if (replacement != kMissingIsBad && (companion.path.empty() || is_missing(full_path(root, companion.path)))) {
     companion = {replacement == kMissingIsEmpty ? "" : replacement};
     if (companion.path.empty()) return;
   }
@@ -174,7 +177,7 @@ std::string look_at(const CatalogueOptions &options, const std::string &root, En
       entry.format = look_at_file(path, sniffs, checks, entry.file);
       if (sniffs && entry.format == FileFormat::unknown) fail_file(path, "of no known image format");
     }
-    for (size_t c = 0; c < entry.companions.size(); c++) look_at_companion(options, root, c, entry.companions[c]);
+    for (size_t c = 0; c < entry.companions.size(); c++) look_at_companion(options, root, c, entry);
   } catch (const std::runtime_error &error) {
     return error.what();
   }

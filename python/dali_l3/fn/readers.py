@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from .. import _plugin
 from ..memory import available_memory, total_memory
@@ -12,6 +14,7 @@ from ..sizes import parse_size
 from ._given import given
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
     from nvidia.dali.data_node import DataNode
 
 
@@ -19,6 +22,7 @@ def multi_format(
     *,
     mix: Literal["dataset"] | None = None,
     companions: Sequence[str] | str | None = None,
+    companion_files: Sequence[str] | Sequence[Sequence[str]] | None = None,
     missing_companions: Sequence[str] | str | None = None,
     on_error: Literal["raise", "skip", "substitute"] | None = None,
     substitute: str | None = None,
@@ -33,6 +37,8 @@ def multi_format(
     file_list: str | None = None,
     files: Sequence[str] | str | None = None,
     labels: Sequence[int] | int | None = None,
+    label_values: ArrayLike | None = None,
+    label_columns: int | None = None,
     random_shuffle: bool | None = None,
     initial_fill: int | None = None,
     seed: int | None = None,
@@ -64,6 +70,8 @@ def multi_format(
         companions: Path templates of files that belong to each image, such as ``"../masks/{dir}/{stem}.png"``, relative
             to `file_root`, with the fields dir, stem, name and relpath. Each adds one output. Fields can be edited as
             in a shell: ``"../gtFine/{dir}/{stem%_leftImg8bit}_gtFine_labelIds.png"`` for Cityscapes.
+        companion_files: Paths of the companions of each of the `files`, in the place of `companions`: a list for each
+            file, or all in one list, those of the first file first. An empty path is a companion that is missing.
         missing_companions: What to do about images whose companion does not exist, once for all or for each of them:
             ``"error"`` (default): the sample is bad; ``"empty"``: its output has no bytes; a path, relative to
             `file_root`: that file takes its place.
@@ -79,16 +87,24 @@ def multi_format(
         use_o_direct: Whether to bypass the page cache.
         read_threads: Number of threads that read files.
 
+        label_columns: How many numbers a label has, to be delivered as float32: those at the end of each line of
+            `file_list`, or `label_values`. By default, labels are integers.
+        label_values: The labels of the `files` as numbers: of shape (files,), (files, label_columns), or all in one
+            list, those of the first file first.
+
+    `dali_l3.read_table` makes `files`, labels and `companion_files` of the columns of a CSV or Parquet file.
+
     The other arguments are those of `fn.readers.file`. Arguments that are None keep their default.
 
     Returns:
         list[DataNode]: The image files, the companions' files, each a one-dimensional tensor of uint8, and the labels,
-        int32 of shape (1,).
+        int32 of shape (1,), or float32 of shape (label_columns,).
 
     Raises:
         RuntimeError: When the pipeline is built or runs. The message names the file and the reason.
         ValueError: When the pipeline is built with wrong arguments.
     """
+    label_values, companion_files = _flat(label_values), _flat(companion_files)
     _, arguments = given(multi_format, locals())
     _plugin.load()
     from nvidia.dali import fn
@@ -102,6 +118,7 @@ def liquid(
     policy: Literal["liquid", "minio", "none"] | None = None,
     read_order: Literal["random", "sequential"] | None = None,
     companions: Sequence[str] | str | None = None,
+    companion_files: Sequence[str] | Sequence[Sequence[str]] | None = None,
     missing_companions: Sequence[str] | str | None = None,
     on_error: Literal["raise", "skip", "substitute"] | None = None,
     substitute: str | None = None,
@@ -116,6 +133,8 @@ def liquid(
     file_list: str | None = None,
     files: Sequence[str] | str | None = None,
     labels: Sequence[int] | int | None = None,
+    label_values: ArrayLike | None = None,
+    label_columns: int | None = None,
     random_shuffle: Literal[True] | None = None,
     initial_fill: int | None = None,
     seed: int | None = None,
@@ -171,8 +190,14 @@ def liquid(
             "the process may be killed when the cache fills",
             stacklevel=2,
         )
+    label_values, companion_files = _flat(label_values), _flat(companion_files)
     _, arguments = given(liquid, locals())
     _plugin.load()
     from nvidia.dali import fn
 
     return fn.readers.liquid(**arguments)  # type: ignore[no-any-return]
+
+
+def _flat(values: Any) -> Any:
+    """Nested sequences or an array as one list, as DALI takes it."""
+    return None if values is None else np.asarray(values).ravel().tolist()

@@ -504,6 +504,12 @@ TEST(companions_can_be_listed) {
   CHECK_EQUAL(catalogue.entries[0].companions[1].path, "d.png");
   CHECK_EQUAL(catalogue.entries[1].companions[0].path, "");
   CHECK(contains(catalogue.problems.at(0), "1 of 2 samples has no companion 0:"));
+  dataset.options.companion_files = {"m.png", "d.png", "", "m.png"};
+  CHECK_EQUAL(list_dataset(dataset.options).entries[1].companions[0].path, "");
+  dataset.options.missing_companions = {"d.png", "error"};
+  CHECK_EQUAL(list_dataset(dataset.options).entries[1].companions[0].path, "d.png");
+  dataset.options.missing_companions = {"error"};
+  CHECK(contains(dataset.error(), dataset.path("2.png: has no companion 0 in companion_files")));
   dataset.options.companions = {"{name}"};
   CHECK(contains(dataset.error(), "companions and companion_files exclude each other"));
   dataset.options.companions.clear();
