@@ -4,8 +4,8 @@
 
 All faults, or those whose description or file contains one of the words. A fault is a replacement in a copy of the
 sources; it counts as noticed if the tests of the decoder fail, crash or do not end. Faults that change nothing a test
-could see have a reason. Ends with 1 if any other was not noticed. Needs nvcc and CMake, and some twenty seconds for each
-fault.
+could see have a reason. Ends with 1 if any other was not noticed. Needs nvcc and CMake, and some twenty seconds for
+each fault.
 """
 
 from __future__ import annotations
