@@ -33,10 +33,19 @@ class Fault:
     new: str
     harmless: str = ""  # why no test can notice it
 
+    def made_in(self, text: str) -> str:
+        """The text of the file with the fault."""
+        if (count := text.count(self.old)) != 1:
+            raise ValueError(f"{self.path}: {self.what}: what is to be replaced is there {count} times")
+        if self.new == self.old:
+            raise ValueError(f"{self.path}: {self.what}: nothing changes")
+        return text.replace(self.old, self.new)
+
 
 DECODER, LAUNCH, BATCH = "cuda/decoder.cu", "cuda/launch.cu", "cuda/batch.cc"
 FAST8, GENERAL, STORED = "cuda/fast8_kernel.cu", "cuda/general_kernel.cu", "cuda/stored_kernel.cu"
-WARP, TEAM, COPY, PART = "cuda/warp_lanes.h", "cuda/team_lanes.h", "cuda/copy_row.h", "cuda/tile_part.h"
+THREAD, TEAM, WARP = "cuda/thread_lanes.h", "cuda/team_lanes.h", "cuda/warp_lanes.h"
+COPY, PART = "cuda/copy_row.h", "cuda/tile_part.h"
 FAST8_TILE, GENERAL_TILE, STORED_TILE = "cuda/fast8_tile.h", "cuda/general_tile.h", "cuda/stored_tile.h"
 
 FAULTS = (
@@ -192,12 +201,10 @@ FAULTS = (
     Fault(
         LAUNCH, "kinds begin one tile late", "first = layout.kind_begin[kind],", "first = layout.kind_begin[kind] + 1,"
     ),
-    Fault(
-        BATCH, "less slack than the furthest read", "+ uint32_t(streams) + kMaxOverread;", "+ uint32_t(streams) + 4;"
-    ),
+    Fault(BATCH, "less slack than the furthest read", "+ uint32_t(bytes) + kMaxOverread;", "+ uint32_t(bytes) + 4;"),
     Fault(
         BATCH,
-        "streams of images begin unaligned",
+        "bytes of tiles begin unaligned",
         "sizeof(uint32_t)) + 15) / 16 * 16;",
         "sizeof(uint32_t)) + 15) / 16 * 16 + 2;",
     ),
@@ -253,11 +260,9 @@ FAULTS = (
         "",
         "The host lets no such tile through.",
     ),
-    Fault(FAST8_TILE, "no barrier before records are read", "transform);\n    Lanes::sync();", "transform);"),
-    Fault(
-        FAST8_TILE, "no barrier before rows are stored", "      Lanes::sync();\n      store_rows", "      store_rows"
-    ),
-    Fault(FAST8_TILE, "no barrier after rows are stored", "active, shared);\n      Lanes::sync();", "active, shared);"),
+    Fault(FAST8_TILE, "no barrier before records are read", "transform);\n    Team::sync();", "transform);"),
+    Fault(FAST8_TILE, "no barrier before rows are stored", "      Team::sync();\n      store_rows", "      store_rows"),
+    Fault(FAST8_TILE, "no barrier after rows are stored", "active, shared);\n      Team::sync();", "active, shared);"),
     # ---- Warps and teams
     Fault(WARP, "sync() does nothing", "{ __syncwarp(); }", "{}"),
     Fault(
@@ -288,7 +293,7 @@ FAULTS = (
     Fault(WARP, "funnel_shift_clamped() wraps around", "__funnelshift_rc(", "__funnelshift_r("),
     Fault(WARP, "add_bytes() leaves out a byte", "0x01010101u", "0x00010101u"),
     Fault(
-        WARP,
+        THREAD,
         "load_16() exchanges bytes",
         "bytes[position] | uint32_t(bytes[position + 1]) << 8",
         "bytes[position + 1] | uint32_t(bytes[position]) << 8",
@@ -300,7 +305,7 @@ FAULTS = (
         "(bytes + position + 4 * k + 4);\n    }\n  }\n\n  template <uint32_t count>\n  static L3_DEVICE void store",
     ),
     Fault(WARP, "store_words() stores everywhere", "    if (!condition) return;\n", ""),
-    Fault(WARP, "store() stores everywhere", "if (condition) samples[position]", "samples[position]"),
+    Fault(THREAD, "store() stores everywhere", "if (condition) samples[position]", "samples[position]"),
     Fault(TEAM, "masks of the first team", "0xFFFFu << (threadIdx.x & kCount)", "0xFFFFu"),
     Fault(TEAM, "masks of the other team", "(threadIdx.x & kCount)", "(~threadIdx.x & kCount)"),
     Fault(
@@ -312,8 +317,6 @@ FAULTS = (
     Fault(TEAM, "from_right() waits for the warp", "__shfl_down_sync(team()", "__shfl_down_sync(kAll"),
     Fault(TEAM, "broadcast() waits for the warp", "__shfl_sync(team()", "__shfl_sync(kAll"),
     Fault(TEAM, "prefix_sum() leaves lanes out", "distance <= index()", "distance < index()"),
-    Fault(TEAM, "any() waits for the warp", "__any_sync(team()", "__any_sync(kAll", "No code for teams calls it."),
-    Fault(TEAM, "sync() does nothing", "{ __syncwarp(team()); }", "{}", "No code for teams calls it."),
     # ---- Rows
     Fault(COPY, "wide loads where only words are aligned", "begin + head) % kChunk == 0", "begin + head) % 4 == 0"),
     Fault(
@@ -327,22 +330,22 @@ FAULTS = (
     Fault(COPY, "a byte too many at the begin", "lane < head)", "lane <= head)"),
     Fault(COPY, "a head longer than the row", "head = to_chunk < size ? to_chunk : size", "head = to_chunk"),
     Fault(COPY, "lanes beyond the row store", "inside = chunk < chunks,", "inside = chunk <= chunks,"),
-    Fault(COPY, "lanes beyond the row load", "Lanes::select(inside, chunk, 0) * kChunk", "chunk * kChunk"),
+    Fault(COPY, "lanes beyond the row load", "Team::select(inside, chunk, 0) * kChunk", "chunk * kChunk"),
     Fault(
         COPY,
         "the output counts as aligned",
         "(0 - uint32_t(reinterpret_cast<uintptr_t>(out))) % kChunk",
         "(0 & uint32_t(reinterpret_cast<uintptr_t>(out)))",
     ),
-    Fault(PART, "the region's left edge is the tile's", "left = image.left > x ? image.left - x : 0;", "left = 0;"),
+    Fault(PART, "the region's left edge is the tile's", "left = part.left;", "left = 0;"),
+    Fault(PART, "regions end with the tile", "width = part.width();", "width = shape.width - left;"),
     Fault(
         PART,
-        "regions end with the tile",
-        "width = least(shape.width, image.left + image.region_width - x) - left;",
-        "width = shape.width - left;",
+        "regions end a row late",
+        "height = part.height();",
+        "height = std::min(shape.height - top, part.height() + 1);",
     ),
-    Fault(PART, "regions end a row late", "image.region_height - y) - top;", "image.region_height - y + 1) - top;"),
-    Fault(PART, "regions begin where the image does", "(y + top - image.top)", "(y + top)"),
+    Fault(PART, "regions begin where the image does", "(rect.y + top - image.region.y)", "(rect.y + top)"),
     Fault(
         STORED_TILE,
         "rows of the region's width",
@@ -357,25 +360,25 @@ FAULTS = (
     Fault(
         FAST8_TILE,
         "one team alone asks for whole rows",
-        "if (Lanes::any(in_chunks)) {",
+        "if (Team::any(in_chunks)) {",
         "if (in_chunks) {",
         "What follows does not involve other lanes.",
     ),
     Fault(
         FAST8_TILE,
         "one team alone asks for cut rows",
-        "if (Lanes::any(active && !in_chunks)) {",
+        "if (Team::any(active && !in_chunks)) {",
         "if (active && !in_chunks) {",
         "What follows does not involve other lanes.",
     ),
     Fault(FAST8_TILE, "a row too many is whole", "+ Shared::kRows <= end_row", "+ Shared::kRows <= end_row + 1"),
-    Fault(FAST8_TILE, "rows above the region are stored", "rect.y + y + row >= image.top &&", ""),
-    Fault(FAST8_TILE, "rows below the region are stored", "rect.y + y + row < end_row", "row < 4"),
+    Fault(FAST8_TILE, "rows above the region are stored", "first_row + row >= image.region.y &&", ""),
+    Fault(FAST8_TILE, "rows below the region are stored", "first_row + row < end_row", "row < 4"),
     Fault(
         FAST8_TILE,
         "columns beyond the region are stored",
-        "right = region_right < rect.width ? region_right : rect.width",
-        "right = rect.width",
+        "const TileEdges part = part_in_region(rect, image.region);",
+        "TileEdges part = part_in_region(rect, image.region);\n    part.right = rect.width;",
     ),
     Fault(
         FAST8_TILE,
@@ -387,29 +390,29 @@ FAULTS = (
     Fault(
         FAST8_TILE,
         "teams of a warp end on their own",
-        "Lanes::any(Number(y) < shape.height)",
+        "Team::any(Number(y) < shape.height)",
         "Number(y) < shape.height",
     ),
     Fault(
         FAST8_TILE,
         "edges are looked for by one team",
-        "edge = Lanes::any(shape.width < L3_TILE)",
+        "edge = Team::any(shape.width < L3_TILE)",
         "edge = shape.width < L3_TILE",
         "A team of whole tiles has no edge; blending does not involve other lanes.",
     ),
-    Fault(FAST8_TILE, "no edges", "edge = Lanes::any(shape.width < L3_TILE)", "edge = false"),
+    Fault(FAST8_TILE, "no edges", "edge = Team::any(shape.width < L3_TILE)", "edge = false"),
     Fault(
         FAST8_TILE,
         "running sums are looked for by one team",
-        "scans |= Lanes::any(state[c].scans_next);",
+        "scans |= Team::any(state[c].scans_next);",
         "scans |= state[c].scans_next != 0;",
     ),
     Fault(FAST8_TILE, "row 0 is no running sum", "scans || y + pair == 0,", "scans,"),
-    Fault(FAST8_TILE, "the first lane has a left neighbour", "Lanes::select(lane == 0, 0x5410, 0x5432)", "0x5432"),
+    Fault(FAST8_TILE, "the first lane has a left neighbour", "Team::select(lane == 0, 0x5410, 0x5432)", "0x5432"),
     Fault(
         FAST8_TILE,
         "the last lane has a right neighbour",
-        "Lanes::select(lane == Lanes::kCount - 1, 0x7632, 0x5432)",
+        "Team::select(lane == Team::kCount - 1, 0x7632, 0x5432)",
         "0x5432",
     ),
     Fault(
@@ -446,8 +449,8 @@ FAULTS = (
     Fault(
         GENERAL_TILE,
         "the channels of `fast` transform others",
-        "tile.image.profile == L3_PROFILE_FAST ? fast.transform : Transform{kTransformNone, 1}",
-        "fast.transform",
+        "fast->transform = {kTransformNone, 1};",
+        "",
     ),
 )
 
@@ -503,10 +506,8 @@ def main() -> None:
     for fault in faults:
         path = sources / "csrc/l3" / fault.path
         text = path.read_text(encoding="utf-8")
-        if text.count(fault.old) != 1:
-            sys.exit(f"{fault.path}: {fault.what}: what is to be replaced is there {text.count(fault.old)} times")
         start = time.monotonic()
-        path.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
+        path.write_text(fault.made_in(text), encoding="utf-8")
         failure = first_failure(folder, arguments.jobs)
         path.write_text(text, encoding="utf-8")
         noticed += bool(failure)
