@@ -26,7 +26,7 @@ l3_status check(const l3_image &image, const l3_encode_options &options, l3_info
   info->has_checksums = options.checksums != 0;
   if (l3_status status = check_shape(info, error)) return status;
   if (!image.data || image.row_stride < size_t(image.width) * pixel_size(*info))
-    return fail(error, L3_ERROR_ARGUMENT, "an image without memory, or with rows closer than their size");
+    return fail(error, L3_ERROR_ARGUMENT, "data is NULL, or row_stride is smaller than a row");
   if (image.two_dimensional && image.channels != 1)
     return fail(error, L3_ERROR_ARGUMENT, "a two-dimensional image has one channel");
   if (options.profile != L3_PROFILE_RAW && options.profile != L3_PROFILE_PAPER && options.profile != L3_PROFILE_FAST)
@@ -117,7 +117,8 @@ extern "C" l3_status l3_encode(const l3_image *image, const l3_encode_options *o
   l3_info info;
   if (l3_status status = check(*image, *options, &info, error)) return status;
   const size_t bound = file_bound(info);
-  if (capacity < bound) return fail(error, L3_ERROR_CAPACITY, "%zu bytes of room, %zu are needed", capacity, bound);
+  if (capacity < bound)
+    return fail(error, L3_ERROR_CAPACITY, "the output holds %zu bytes, but %zu are needed", capacity, bound);
   const Kernels *kernels = active_kernels(error);
   if (!kernels) return L3_ERROR_UNSUPPORTED;
   uint8_t *const file = static_cast<uint8_t *>(out);

@@ -113,7 +113,7 @@ L3_HOST_DEVICE const char *parse_fast_tile(const uint8_t *bytes, uint32_t size, 
   if (size < position) return "too short for its heads";
   const uint32_t color = color_of(bytes[0]), scale = scale_of(bytes[0]);
   if (color >= kTransforms) return "unknown colour transform";
-  if (color != kTransformNone && channels < 3) return "a colour transform without colour";
+  if (color != kTransformNone && channels < 3) return "a colour transform in an image without colour";
   if (scale != 0 && bits == 8) return "a scale with 8-bit samples";
   tile->transform = {color, scale_factor(scale)};
   for (uint32_t c = 0; c < channels; c++) {

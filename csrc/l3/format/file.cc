@@ -48,14 +48,14 @@ l3_status FileTiles::read(uint32_t tile, TileBytes *found, l3_error *error) {
 using namespace l3;
 
 extern "C" l3_status l3_peek(const void *data, size_t size, l3_info *info, l3_error *error) {
-  if (!info || (size && !data)) return fail(error, L3_ERROR_ARGUMENT, "no data or no place for the result");
+  if (!info || (size && !data)) return fail(error, L3_ERROR_ARGUMENT, "data or the result is NULL");
   const uint8_t *bytes = static_cast<const uint8_t *>(data);
   return is_prototype(bytes, size) ? peek_prototype(bytes, size, info, error)
                                    : peek_container(bytes, size, info, error);
 }
 
 extern "C" l3_status l3_open(const void *data, size_t size, l3_file *file, l3_error *error) {
-  if (!file) return fail(error, L3_ERROR_ARGUMENT, "no place for the result");
+  if (!file) return fail(error, L3_ERROR_ARGUMENT, "the result is NULL");
   l3_info info;
   if (l3_status status = l3_peek(data, size, &info, error)) return status;
   if (size < info.file_size)

@@ -44,7 +44,7 @@ bool is_utf8(std::string_view text) {
 l3_status check_key(std::string_view key, l3_status status, l3_error *error) {
   if (key.empty() || key.size() > kMaxKey)
     return fail(error, status, "a metadata key of %zu bytes: must be 1 to %u", key.size(), kMaxKey);
-  return is_utf8(key) ? L3_OK : fail(error, status, "a metadata key that is not UTF-8");
+  return is_utf8(key) ? L3_OK : fail(error, status, "a metadata key is not UTF-8");
 }
 
 // Refuses keys that are there twice. `next` returns a number for each of the `count` entries, of which `key_at` gives
@@ -59,7 +59,7 @@ l3_status check_keys_differ(uint32_t count, Next next, KeyAt key_at, l3_status s
   std::sort(begin, end, [&](uint32_t a, uint32_t b) { return key_at(a) < key_at(b); });
   if (std::adjacent_find(begin, end, [&](uint32_t a, uint32_t b) { return key_at(a) == key_at(b); }) == end)
     return L3_OK;
-  return fail(error, status, "a metadata key that repeats");
+  return fail(error, status, "a metadata key appears twice");
 }
 
 }  // namespace
