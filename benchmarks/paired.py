@@ -69,7 +69,6 @@ def pipelines(folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
         ("multi_format", readers.multi_format, nothing, files),
         ("multi_format, shuffled", readers.multi_format, nothing, files | {"random_shuffle": True, "mix": "dataset"}),
         ("multi_format, small files", readers.multi_format, nothing, small),
-        ("multi_format, check", readers.multi_format, nothing, files | {"check": "headers"}),
         ("liquid, half in memory", readers.liquid, nothing, files | {"cache_size": 60 << 20}),
         ("liquid, all in memory", readers.liquid, nothing, files | cache),
         ("liquid, small files", readers.liquid, nothing, small | cache),
