@@ -1,9 +1,10 @@
 """Compares two builds of the package in one run: codec, DALI pipeline and readers, case by case, in turns.
 
-    python benchmarks/paired.py OLD NEW [--rounds N] [--json FILE]
+    python benchmarks/paired.py OLD NEW [--starts N] [--rounds N] [--cases TEXT] [--json FILE]
 
 OLD and NEW are Python interpreters, each of an environment with one build of the package. Both work on the same files.
 A case is timed in the one, then in the other, then the other way round, and so on; a disturbance so hits both alike.
+Both are started anew several times, since where memory comes to lie is decided once a process, and shows.
 Prints the median of the ratios of neighbours: above 1, the new build is faster.
 """
 
@@ -146,38 +147,53 @@ def ask(process: subprocess.Popen[str], number: int) -> float:
     return float(process.stdout.readline())
 
 
+def timed_pairs(
+    folder: Path, old_python: str, new_python: str, wanted: str, rounds: int
+) -> Iterator[tuple[str, list[tuple[float, float]]]]:
+    """Starts both environments; for each case, the seconds that a unit took in the old and in the new one."""
+    with server(old_python, folder) as old, server(new_python, folder) as new:
+        assert old.stdout
+        assert new.stdout
+        names = json.loads(new.stdout.readline())
+        assert json.loads(old.stdout.readline()) == names
+        for number, case in enumerate(names):
+            if wanted not in case:
+                continue
+            ask(old, number), ask(new, number)
+            pairs = []
+            for turn in range(rounds):
+                first, second = (old, new) if turn % 2 else (new, old)
+                seconds = {first: ask(first, number), second: ask(second, number)}
+                pairs.append((seconds[old], seconds[new]))
+            yield case, pairs
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compare two builds of the package.")
     parser.add_argument("old", help="Python interpreter of the environment with the old build")
     parser.add_argument("new", help="the same, with the new build")
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=5, help="pairs of timings of a case and a start")
+    parser.add_argument("--starts", type=int, default=3, help="how often both environments are started anew")
+    parser.add_argument("--cases", default="", help="only cases whose name contains this text")
     parser.add_argument("--json", type=Path, help="write the ratios to this file")
     arguments = parser.parse_args()
 
     from common import OthersLoad, console, machine
     from rich.table import Table
 
+    pairs: dict[str, list[tuple[float, float]]] = {}
+    load = OthersLoad()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_files(folder)
-        load = OthersLoad()
-        with server(arguments.old, folder) as old, server(arguments.new, folder) as new:
-            assert old.stdout
-            assert new.stdout
-            names = json.loads(new.stdout.readline())
-            assert json.loads(old.stdout.readline()) == names
-            ratios: dict[str, float] = {}
-            table = Table("case", "old, ms", "new, ms", "old / new", title="Times of a unit, and the median of ratios")
-            for number, case in enumerate(names):
-                ask(old, number), ask(new, number)
-                pairs = []
-                for turn in range(arguments.rounds):
-                    first, second = (old, new) if turn % 2 else (new, old)
-                    seconds = {first: ask(first, number), second: ask(second, number)}
-                    pairs.append((seconds[old], seconds[new]))
-                ratios[case] = statistics.median(a / b for a, b in pairs)
-                medians = [statistics.median(side) * 1e3 for side in zip(*pairs, strict=True)]
-                table.add_row(case, *(f"{ms:.3f}" for ms in medians), f"{ratios[case]:.3f}")
+        for _ in range(arguments.starts):
+            for case, times in timed_pairs(folder, arguments.old, arguments.new, arguments.cases, arguments.rounds):
+                pairs.setdefault(case, []).extend(times)
+    table = Table("case", "old, ms", "new, ms", "old / new", title="Times of a unit, and the median of ratios")
+    ratios = {case: statistics.median(old / new for old, new in times) for case, times in pairs.items()}
+    for case, times in pairs.items():
+        medians = [statistics.median(side) * 1e3 for side in zip(*times, strict=True)]
+        table.add_row(case, *(f"{ms:.3f}" for ms in medians), f"{ratios[case]:.3f}")
     console.print(table)
     console.print(f"{machine()['cpu']}; other processes used {load.share():.0%} of the CPUs (the two servers count)")
     if arguments.json:
