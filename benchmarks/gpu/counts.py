@@ -47,12 +47,12 @@ class Machine:
     resources: dict[str, resources.Resources]
 
 
-def build(folder: Path, jobs: int) -> None:
+def build(nvcc: str, folder: Path, jobs: int) -> None:
     """Builds the program that counts."""
     configure = ["cmake", "-S", ROOT / "tests/ptx", "-B", folder, "-DL3_PTX_TARGETS=90"]
     make = ["cmake", "--build", folder, "--target", "decode_counts", "--parallel", str(jobs)]
     for command in (configure, make):
-        result = subprocess.run(command, capture_output=True, text=True)
+        result = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"CUDACXX": nvcc})
         if result.returncode:
             raise SystemExit(f"{' '.join(map(str, command))} failed:\n{result.stdout}{result.stderr}")
 
@@ -133,7 +133,7 @@ def main() -> None:
     if arguments.nvcc is None or arguments.nvdisasm is None:
         parser.error("needs nvcc and nvdisasm; name them with --nvcc and --nvdisasm")
 
-    build(arguments.build, arguments.jobs)
+    build(arguments.nvcc, arguments.build, arguments.jobs)
     machines = compile_kernels(arguments.nvcc, arguments.nvdisasm, arguments.build)
     photos, graphics = sources(arguments)
     sets = {}

@@ -13,7 +13,7 @@
 namespace ptx {
 
 // Of instructions, by the unit that executes them: basic_blocks.py. Moves vanish in machine code for the most part.
-enum class Kind : uint8_t { k_move, k_alu, k_fma, k_load_store, k_shuffle, k_control };
+enum class Kind : uint8_t { move, alu, fma, load_store, shuffle, control };
 constexpr uint32_t kKinds = 6;
 
 // A kernel's instructions, cut into basic blocks.

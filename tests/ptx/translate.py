@@ -389,7 +389,7 @@ def cpp_code(flow: ControlFlow) -> str:
 
     def instruction(one: Instruction) -> str:
         op, _, count, ptx_type = MEMORY.get(one.opcode, ("", "", 0, "u8"))
-        fields = [f"{one.line}", f"Kind::k_{kind_of(one.opcode)}", f"{count * BITS[ptx_type] // 8}"]
+        fields = [f"{one.line}", f"Kind::{kind_of(one.opcode)}", f"{count * BITS[ptx_type] // 8}"]
         return cpp_list([*fields, "true" if op == "st" else "false"])
 
     instructions: list[str] = []
