@@ -3,6 +3,7 @@
 
 #include "cpu/avx512/decode_16.h"
 #include "cpu/avx512/decode_8.h"
+#include "cpu/avx512/label_map.h"
 #include "cpu/avx512/store_tile.h"
 #include "cpu/dispatch.h"
 #include "cpu/generic_kernels.h"
@@ -56,9 +57,11 @@ const Kernels kAvx512Kernels = {
     .name = "avx512",
     .supported = cpu_runs_avx512_kernels,
     .of_8_bits = {.decode_channel = decode_channel,
+                  .decode_label_map = avx512::decode_label_map<uint8_t>,
                   .store_tile = avx512::store_tile<uint8_t>,
                   .encode_tile = generic::encode_tile<uint8_t>},
     .of_16_bits = {.decode_channel = decode_channel,
+                   .decode_label_map = avx512::decode_label_map<uint16_t>,
                    .store_tile = avx512::store_tile<uint16_t>,
                    .encode_tile = generic::encode_tile<uint16_t>},
     .copy_rows = copy_rows,
