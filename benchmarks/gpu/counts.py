@@ -77,7 +77,10 @@ def count(program: Path, images: Images, image_set: ImageSet, machines: dict[str
             path.write_bytes(dali_l3.encode(image, profile=image_set.profile))
         file_bytes = sum(path.stat().st_size for path in paths)
         command = [program, str(image_set.color), str(image_set.sample), *paths]
-        kernels = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+        result = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if result.returncode:
+        raise SystemExit(f"{program} ended with {result.returncode}, for the reason above")
+    kernels = json.loads(result.stdout)
     for kernel in kernels:
         basic_blocks = kernel.pop("basic_blocks")
         symbol = kernel["kernel"]
