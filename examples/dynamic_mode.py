@@ -5,9 +5,10 @@ python examples/dynamic_mode.py data/l3
 
 import argparse
 
-import dali_l3  # isort: skip  (before dynamic mode, which shows the operators that are registered when it is imported)
-import nvidia.dali.experimental.dynamic as ndd
 import numpy as np
+
+import dali_l3  # isort: skip  (before dynamic mode, which shows the operators that are registered when it is imported)
+import nvidia.dali.experimental.dynamic as ndd  # isort: skip
 
 
 def reader(folder: str):
@@ -38,7 +39,7 @@ def main() -> None:
             images = ndd.decoders.l3(encoded)
             small = ndd.resize(images, size=(64, 64))  # a training step would go here
             delivered.append(labels_of(labels))
-        print(f"epoch {epoch}: {len(delivered)} batches so far, the last of shape {(small.batch_size, *small.shape[0])}")
+        print(f"epoch {epoch}: {len(delivered)} batches so far, the last of {small.batch_size} images")
         if epoch == 0:
             checkpoint.collect()
             saved = checkpoint.serialize()  # a str: save it with the model

@@ -48,9 +48,9 @@ def main() -> None:
             sizes, rest = [], []
             for number, batch in enumerate(iterator):  # a training step would go here
                 sizes.append(len(labels_of(batch)))
-                if number == 1:
+                if number == 0:
                     [checkpoint] = iterator.checkpoints()  # bytes: save them with the model
-                elif number > 1:
+                else:
                     rest.append(labels_of(batch))
             print(f"{policy.name}, shard {shard}: batches of {sizes}")
 

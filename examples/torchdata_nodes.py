@@ -4,14 +4,16 @@ python examples/torchdata_nodes.py data/l3
 """
 
 import argparse
+import math
+
+import torchdata.nodes as tn
 
 import dali_l3  # noqa: F401  isort: skip  (before dynamic mode, which shows what is registered when it is imported)
-import nvidia.dali.experimental.dynamic as ndd
-import torchdata.nodes as tn
+import nvidia.dali.experimental.dynamic as ndd  # isort: skip
 
 
 class Reader(tn.BaseNode):
-    """Batches of encoded images and labels, and where in the epoch they are. (The nodes.Reader of DALI has no state.)"""
+    """Batches of encoded images and labels, with a state, which the nodes.Reader of DALI 2.4 lacks."""
 
     def __init__(self, batch_size: int, **arguments):
         super().__init__()
@@ -20,25 +22,25 @@ class Reader(tn.BaseNode):
 
     def reset(self, initial_state: dict | None = None) -> None:
         super().reset(initial_state)
-        self.delivered = 0  # batches of this epoch
         if self.reader is None or initial_state:
             self.reader = ndd.readers.Liquid(
                 max_batch_size=self.batch_size, enable_checkpointing=True, pad_last_batch=True, **self.arguments
             )
         if initial_state:
             self.reader.set_state(initial_state["reader"])
-            self.delivered = initial_state["delivered"]
-        self.size = self.reader.get_metadata()["epoch_size_padded"]  # of one shard: a shard has its part of it
+        meta = self.reader.get_metadata()
+        samples = meta["epoch_size_padded"] // meta["number_of_shards"]
+        self.left = initial_state["left"] if initial_state else math.ceil(samples / self.batch_size)  # batches
         self.epoch = self.reader.next_epoch(batch_size=self.batch_size)
 
     def next(self):
-        if self.delivered * self.batch_size >= self.size:  # the reader does not know how much is left of a resumed epoch
+        if self.left == 0:  # next_epoch would take a resumed epoch for a whole one
             raise StopIteration
-        self.delivered += 1
+        self.left -= 1
         return next(self.epoch)
 
     def get_state(self) -> dict:
-        return {"reader": str(self.reader.get_state()), "delivered": self.delivered}
+        return {"reader": str(self.reader.get_state()), "left": self.left}
 
 
 def decode(batch):
@@ -57,14 +59,14 @@ def main() -> None:
     arguments = parser.parse_args()
 
     loader = make_loader(arguments.folder)
+    expected = []
     for epoch in range(2):
-        for number, (images, labels) in enumerate(loader):  # a training step would go here
+        for number, batch in enumerate(loader):  # a training step would go here
             if (epoch, number) == (1, 1):
                 state = loader.state_dict()
-                expected = []
-            elif epoch == 1 and number > 1:
-                expected.append(labels.tolist())
-        print(f"epoch {epoch}: {number + 1} batches, the last of shape {tuple(images.shape)}")
+            elif (epoch, number) > (1, 1):
+                expected.append(batch[1].tolist())
+        print(f"epoch {epoch}: {number + 1} batches, the last of shape {tuple(batch[0].shape)}")
 
     resumed = make_loader(arguments.folder)
     resumed.load_state_dict(state)

@@ -20,9 +20,10 @@ using namespace dali_l3::loader;
 
 namespace {
 
-constexpr int kSamples = 48, kBatch = 2, kBatches = kSamples / kBatch;  // of an epoch
-// Bytes, after a tenth of the batches. Of a million, the statistics have forgotten the first by then.
-constexpr int64_t kMayGrow = 256 << 10;
+constexpr int kSamples = 12, kBatch = 2, kBatches = kSamples / kBatch;  // of an epoch
+// Until then, the statistics remember more and more.
+constexpr int64_t kStart = static_cast<int64_t>(Statistics::kRemembered) + 1;  // epochs
+constexpr int64_t kMayGrow = 256 << 10;                                        // bytes, from then on
 
 int64_t resident_bytes() {
   int64_t total = 0, resident = 0;
@@ -114,11 +115,11 @@ void run(int64_t batches) {
   int64_t start = 0, most = 0;
   for (int64_t epoch = 1; epoch <= epochs; epoch++) {
     read_epoch(engine);
-    if (epoch < epochs / 10) continue;
+    if (epoch < kStart) continue;
     const int64_t resident = resident_bytes();
     if (start == 0) start = resident;
     most = std::max(most, resident);
-    if (epoch == epochs / 10 || epoch == epochs / 2 || epoch == epochs)
+    if (epoch == kStart || epoch == epochs / 2 || epoch == epochs)
       std::printf("after %lld batches: %.1f MiB resident\n", static_cast<long long>(epoch * kBatches),
                   static_cast<double>(resident) / (1 << 20));
   }
@@ -135,8 +136,8 @@ void run(int64_t batches) {
 
 int main(int argc, char **argv) {
   try {
-    const int64_t batches = argc > 1 ? std::atoll(argv[1]) : 10'000;
-    require(batches >= 10 * kBatches, "loader_endurance: at least " + std::to_string(10 * kBatches) + " batches");
+    const int64_t batches = argc > 1 ? std::atoll(argv[1]) : 1'000'000;
+    require(batches >= 2 * kStart * kBatches, "at least " + std::to_string(2 * kStart * kBatches) + " batches");
     run(batches);
     return 0;
   } catch (const std::exception &error) {
