@@ -36,6 +36,7 @@ struct EngineOptions {
  */
 class Engine {
  public:
+  /** A sample. */
   struct Delivered {
     std::shared_ptr<const Sample> files;  ///< to be held for as long as anybody uses them, also after the engine
     std::string_view path;                ///< of the image, as the catalogue has it; the engine's
@@ -81,7 +82,7 @@ class Engine {
     std::unique_ptr<Failure> failure;  // null if all is well
     uint32_t entry;
     std::atomic<bool> read = false;  // set last by the thread that reads
-    bool finished = false;           // by the engine, for as long as it is held
+    bool finished = false;           // counted and, where there is a failure, replaced
   };
   // Loads are told apart by their entries.
   struct ByEntry {

@@ -147,7 +147,7 @@ class Arena::State final : public Memory {
     return block;
   }
 
-  void free(uint8_t *block, size_t asked) override {
+  void take_back(uint8_t *block, size_t asked) override {
     const size_t size = block_size(asked);
     std::lock_guard lock(mutex_);
     used_ -= size;

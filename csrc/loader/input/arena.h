@@ -23,14 +23,14 @@ class Memory {
   virtual ~Memory() = default;
 
   /** `size` as it was asked for. Called by any thread. */
-  virtual void free(uint8_t *block, size_t size) = 0;
+  virtual void take_back(uint8_t *block, size_t size) = 0;
 };
 
 struct FreeBlock {
   std::shared_ptr<Memory> memory;
   size_t size = 0;  ///< as it was asked for; the block takes up block_size(size)
 
-  void operator()(uint8_t *block) const { memory->free(block, size); }
+  void operator()(uint8_t *block) const { memory->take_back(block, size); }
 };
 
 /** A block and how to free it. No more, since every file in memory has one. */

@@ -23,8 +23,8 @@ class Quota::State final : public Memory {
     used_ -= bytes;
   }
 
-  void free(uint8_t *block, size_t size) override {
-    arena_->free(block, size);
+  void take_back(uint8_t *block, size_t size) override {
+    arena_->take_back(block, size);
     give_back(block_size(size));
   }
 

@@ -159,7 +159,7 @@ bool equal(const FileBytes &actual, const Bytes &expected) { return std::ranges:
 
 // Of blocks that have another owner.
 struct Lender final : Memory {
-  void free(uint8_t *, size_t) override {}
+  void take_back(uint8_t *, size_t) override {}
 };
 
 constexpr ReadMode kModes[] = {ReadMode::buffered, ReadMode::direct};
