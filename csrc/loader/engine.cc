@@ -73,7 +73,7 @@ Engine::Batch Engine::next_batch() {
   for (const Place &place : scheduled_.front()) {
     if (parts.empty() || parts.back().epoch != place.plan.epoch)
       parts.push_back({.batch = position_, .epoch = place.plan.epoch});
-    if (!place.load->finished) finish(*place.load, parts.back());
+    if (!place.load->finished) finish(place, parts.back());
     const Delivered &delivered = batch.emplace_back(deliver(place.load));
     if (!place.plan.padding) count(place, delivered.files->bytes(), parts.back());
   }
@@ -93,58 +93,51 @@ void Engine::schedule_batch() {
 }
 
 Engine::Place Engine::schedule(const PlannedSample &planned) {
-  if (planned.padding) {
-    // After seek() the sample before this one may not have been scheduled.
-    if (!last_scheduled_) last_scheduled_ = start_reading(planned.entry, false);
-    return {last_scheduled_, planned, true};
-  }
   Place place{nullptr, planned, false};
-  if (planned.hit) {
+  if (planned.padding) {
+    place.in_memory = true;
+    place.load = last_scheduled_;  // null after seek(), if the sample before this one has not been scheduled
+  } else if (planned.hit) {
     if (const auto held = held_.find(planned.entry); held != held_.end()) {
-      place.load = *held;
       place.in_memory = true;
+      place.load = *held;
       held_.erase(held);
     }
   }
-  if (!place.load) place.load = start_reading(planned.entry, planned.keep);
+  if (!place.load) start_reading(place);
   if (planned.keep) held_.insert(place.load);
   last_scheduled_ = place.load;
   return place;
 }
 
-std::shared_ptr<Engine::Load> Engine::start_reading(uint32_t entry, bool keep) {
-  auto load = std::make_shared<Load>();
-  load->entry = entry;
-  pool_.submit([this, load, keep]() noexcept {  // or the engine would wait for ever
-    try {
-      load->sample = reader_.read(catalogue_.root, catalogue_.entries[load->entry], keep);
-    } catch (...) {
-      load->failure = std::make_unique<Failure>(Failure{std::current_exception(), {}});
-    }
-    load->read = true;
-    load->read.notify_one();
-  });
-  return load;
+void Engine::start_reading(Place &place) {
+  place.load = std::make_shared<Load>();
+  place.load->entry = place.plan.entry;
+  const auto read = [this, load = place.load, keep = place.plan.keep] {
+    load->sample = reader_.read(catalogue_.root, catalogue_.entries[load->entry], keep);
+  };
+  place.reading = pool_.submit(read).share();
 }
 
-// Waits for a sample, and puts another in its place, for as long as it is held, if it could not be read.
-void Engine::finish(Load &load, BatchPart &part) {
+// Waits for a sample, and puts another in its place, for as long as it is held, if it cannot be read.
+void Engine::finish(const Place &place, BatchPart &part) {
+  Load &load = *place.load;
   const auto start = std::chrono::steady_clock::now();
-  load.read.wait(false);
+  place.reading.wait();
   const std::chrono::duration<double> wait = std::chrono::steady_clock::now() - start;
   part.wait_seconds += wait.count();
   try {
-    if (load.failure) std::rethrow_exception(load.failure->error);
+    place.reading.get();
     count_reading(load.sample, part);
   } catch (const std::exception &error) {
     if (options_.on_error == OnError::raise) throw;
-    load.failure->replacement = replacement(load.entry, error.what(), part);
+    load.replacement = std::make_unique<Delivered>(replacement(load.entry, error.what(), part));
   }
   load.finished = true;
 }
 
 Engine::Delivered Engine::deliver(const std::shared_ptr<Load> &load) const {
-  if (load->failure) return load->failure->replacement;
+  if (load->replacement) return *load->replacement;
   const Entry &entry = catalogue_.entries[load->entry];
   return {{load, &load->sample}, entry.file.path, entry.label};
 }

@@ -1,11 +1,10 @@
 // The reading engine: delivers batches of files, in the order of a plan, from memory or from disk.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
-#include <exception>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -71,18 +70,12 @@ class Engine {
   Statistics statistics() const;
 
  private:
-  // Why an entry could not be read, and what takes its place.
-  struct Failure {
-    std::exception_ptr error;
-    Delivered replacement;
-  };
   // An entry that is in memory, or on its way there. There is one for each file that is held: mind its size.
   struct Load {
     Sample sample;
-    std::unique_ptr<Failure> failure;  // null if all is well
+    std::unique_ptr<const Delivered> replacement;  // null if the sample is good
     uint32_t entry;
-    std::atomic<bool> read = false;  // set last by the thread that reads
-    bool finished = false;           // counted and, where there is a failure, replaced
+    bool finished = false;  // has been read and counted, or replaced
   };
   // Loads are told apart by their entries.
   struct ByEntry {
@@ -96,14 +89,15 @@ class Engine {
   struct Place {
     std::shared_ptr<Load> load;
     PlannedSample plan;
-    bool in_memory;  // when it was scheduled
+    bool in_memory;                         // when it was scheduled
+    std::shared_future<void> reading = {};  // of the first place with this load; throws as often as it is asked
   };
 
   void start_at(int64_t batch);
   void schedule_batch();
   Place schedule(const PlannedSample &planned);
-  std::shared_ptr<Load> start_reading(uint32_t entry, bool keep);
-  void finish(Load &load, BatchPart &part);
+  void start_reading(Place &place);
+  void finish(const Place &place, BatchPart &part);
   Delivered deliver(const std::shared_ptr<Load> &load) const;
   Delivered replacement(uint32_t bad, const std::string &problem, BatchPart &part);
   Delivered next_good_sample(uint32_t bad, const std::string &problem, BatchPart &part);
