@@ -76,11 +76,14 @@ test-ptx test-ptx-full: venv
 test-python: build $(VENV)/torch
 	python -m pytest --numprocesses $(JOBS)
 
-# PyTorch without CUDA, for the training example, which is not tested where it cannot be had. PyPI has no such build.
+# PyTorch without CUDA, torchdata and JAX, for examples, which are not tested where these cannot be had. PyPI has no such build
+# of PyTorch.
 $(VENV)/torch: $(VENV)/requirements.txt
 	pip install --quiet torch==2.13.0+cpu \
 	  || pip install --quiet torch==2.13.0+cpu --extra-index-url https://download.pytorch.org/whl/cpu \
-	  || echo 'PyTorch is not available: examples/train_torch.py will not be tested.'
+	  || echo 'PyTorch is not available: the examples that use it will not be tested.'
+	pip install --quiet torchdata==0.11.0 jax==0.10.2 \
+	  || echo 'torchdata or JAX is not available: the examples that use them will not be tested.'
 	touch $@
 
 # The tools of lint and docs, with the versions that pyproject.toml pins.

@@ -33,14 +33,14 @@ Engine::Engine(Catalogue catalogue, std::unique_ptr<SampleOrder> order, const En
       warn_(std::move(warn)),
       reader_(options.reading, warn_),
       pool_(options.read_threads) {
+  held_.max_load_factor(2);  // less memory for each file, at hardly any time
   set_order(std::move(order));
   if (options.on_error != OnError::substitute) return;
   require_local(options.substitute);
   Entry entry;
   entry.file.path = options.substitute;
-  substitute_ = reader_.read("", entry, false);
-  const FileBytes &bytes = substitute_->files.front();
-  if (sniff({bytes.data.get(), bytes.size}) == FileFormat::unknown)
+  substitute_ = std::make_shared<Sample>(reader_.read("", entry, false));
+  if (sniff(substitute_->image.bytes()) == FileFormat::unknown)
     fail_file(options.substitute, "of no known image format");
 }
 
@@ -73,9 +73,9 @@ Engine::Batch Engine::next_batch() {
   for (const Place &place : scheduled_.front()) {
     if (parts.empty() || parts.back().epoch != place.plan.epoch)
       parts.push_back({.batch = position_, .epoch = place.plan.epoch});
-    if (!place.load->sample) finish(*place.load, parts.back());
-    if (!place.plan.padding) count(place, parts.back());
-    batch.push_back(place.load->sample);
+    if (!place.load->finished) finish(place, parts.back());
+    const Delivered &delivered = batch.emplace_back(deliver(place.load));
+    if (!place.plan.padding) count(place, delivered.files->bytes(), parts.back());
   }
   scheduled_.pop_front();
   position_++;
@@ -93,65 +93,65 @@ void Engine::schedule_batch() {
 }
 
 Engine::Place Engine::schedule(const PlannedSample &planned) {
-  if (planned.padding) {
-    // After seek() the sample before this one may not have been scheduled.
-    if (!last_scheduled_) last_scheduled_ = start_reading(planned.entry, false);
-    return {last_scheduled_, planned, true};
-  }
   Place place{nullptr, planned, false};
-  if (planned.hit) {
-    if (auto held = held_.extract(planned.entry)) {
-      place.load = std::move(held.mapped());
+  if (planned.padding) {
+    place.in_memory = true;
+    place.load = last_scheduled_;  // null after seek(), if the sample before this one has not been scheduled
+  } else if (planned.hit) {
+    if (const auto held = held_.find(planned.entry); held != held_.end()) {
       place.in_memory = true;
+      place.load = *held;
+      held_.erase(held);
     }
   }
-  if (!place.load) place.load = start_reading(planned.entry, planned.keep);
-  if (planned.keep) held_[planned.entry] = place.load;
+  if (!place.load) start_reading(place);
+  if (planned.keep) held_.insert(place.load);
   last_scheduled_ = place.load;
   return place;
 }
 
-std::shared_ptr<Engine::Load> Engine::start_reading(uint32_t entry, bool keep) {
-  auto load = std::make_shared<Load>();
-  load->entry = entry;
-  load->reading =
-      pool_.submit([this, entry, keep] { return reader_.read(catalogue_.root, catalogue_.entries[entry], keep); })
-          .share();
-  return load;
+void Engine::start_reading(Place &place) {
+  place.load = std::make_shared<Load>();
+  place.load->entry = place.plan.entry;
+  const auto read = [this, load = place.load, keep = place.plan.keep] {
+    load->sample = reader_.read(catalogue_.root, catalogue_.entries[load->entry], keep);
+  };
+  place.reading = pool_.submit(read).share();
 }
 
 // Waits for a sample, and puts another in its place, for as long as it is held, if it cannot be read.
-void Engine::finish(Load &load, BatchPart &part) {
+void Engine::finish(const Place &place, BatchPart &part) {
+  Load &load = *place.load;
   const auto start = std::chrono::steady_clock::now();
-  load.reading.wait();
+  place.reading.wait();
   const std::chrono::duration<double> wait = std::chrono::steady_clock::now() - start;
   part.wait_seconds += wait.count();
   try {
-    load.sample = load.reading.get();
-    load.reading = {};
-    count_reading(*load.sample, part);
+    place.reading.get();
+    count_reading(load.sample, part);
   } catch (const std::exception &error) {
     if (options_.on_error == OnError::raise) throw;
-    load.sample = replacement(load.entry, error.what(), part);
+    load.replacement = std::make_unique<Delivered>(replacement(load.entry, error.what(), part));
   }
+  load.finished = true;
 }
 
-std::shared_ptr<const Sample> Engine::replacement(uint32_t bad, const std::string &problem, BatchPart &part) {
+Engine::Delivered Engine::deliver(const std::shared_ptr<Load> &load) const {
+  if (load->replacement) return *load->replacement;
+  const Entry &entry = catalogue_.entries[load->entry];
+  return {{load, &load->sample}, entry.file.path, entry.label};
+}
+
+Engine::Delivered Engine::replacement(uint32_t bad, const std::string &problem, BatchPart &part) {
   part.bad_samples++;
-  std::shared_ptr<const Sample> good;
-  if (substitute_) {
-    auto copy = std::make_shared<Sample>(*substitute_);
-    copy->label = catalogue_.entries[bad].label;
-    good = std::move(copy);
-  } else {
-    good = next_good_sample(bad, problem, part);
-  }
-  warn_(problem + ". " + full_path(catalogue_.root, good->path) + " takes its place");
+  const Delivered good = substitute_ ? Delivered{substitute_, options_.substitute, catalogue_.entries[bad].label}
+                                     : next_good_sample(bad, problem, part);
+  warn_(problem + ". " + full_path(catalogue_.root, std::string(good.path)) + " takes its place");
   return good;
 }
 
 // An entry of the same format that is good, the same one every time.
-std::shared_ptr<const Sample> Engine::next_good_sample(uint32_t bad, const std::string &problem, BatchPart &part) {
+Engine::Delivered Engine::next_good_sample(uint32_t bad, const std::string &problem, BatchPart &part) {
   const auto &entries = catalogue_.entries;
   const size_t step = far_step(entries.size());
   int tries = 0;
@@ -160,9 +160,9 @@ std::shared_ptr<const Sample> Engine::next_good_sample(uint32_t bad, const std::
     if (entry.format != entries[bad].format) continue;
     tries++;
     try {
-      auto sample = reader_.read(catalogue_.root, entry, false);
+      auto sample = std::make_shared<Sample>(reader_.read(catalogue_.root, entry, false));
       count_reading(*sample, part);
-      return sample;
+      return {std::move(sample), entry.file.path, entry.label};
     } catch (const std::exception &) {
       // Its own turn will report it.
     }
@@ -174,12 +174,11 @@ std::shared_ptr<const Sample> Engine::next_good_sample(uint32_t bad, const std::
 
 // Adds what the disk delivered for a sample.
 void Engine::count_reading(const Sample &sample, BatchPart &part) {
-  part.files_read += int64_t(sample.files.size());
+  part.files_read += sample.file_count();
   part.bytes_read += sample.bytes();
 }
 
-void Engine::count(const Place &place, BatchPart &part) {
-  const int64_t bytes = place.load->sample->bytes();
+void Engine::count(const Place &place, int64_t bytes, BatchPart &part) {
   if (place.plan.epoch != epoch_) {
     current_bytes_ = next_bytes_;
     next_bytes_ = 0;

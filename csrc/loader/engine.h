@@ -8,7 +8,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_map>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "dataset/catalogue.h"
@@ -34,7 +35,13 @@ struct EngineOptions {
  */
 class Engine {
  public:
-  using Batch = std::vector<std::shared_ptr<const Sample>>;
+  /** A sample. */
+  struct Delivered {
+    std::shared_ptr<const Sample> files;  ///< to be held for as long as anybody uses them, also after the engine
+    std::string_view path;                ///< of the image, as the catalogue has it; the engine's
+    int label;
+  };
+  using Batch = std::vector<Delivered>;
 
   /** `warn` is called, from any thread, with a line for the user. Throws when the substitute is bad or no image. */
   Engine(Catalogue catalogue, std::unique_ptr<SampleOrder> order, const EngineOptions &options,
@@ -63,29 +70,39 @@ class Engine {
   Statistics statistics() const;
 
  private:
-  // An entry that is in memory, or on its way there.
+  // An entry that is in memory, or on its way there. There is one for each file that is held: mind its size.
   struct Load {
+    Sample sample;
+    std::unique_ptr<const Delivered> replacement;  // null if the sample is good
     uint32_t entry;
-    std::shared_future<std::shared_ptr<const Sample>>
-        reading;                           // gives an error as often as it is asked; none once there is a sample
-    std::shared_ptr<const Sample> sample;  // null until it is first needed
+    bool finished = false;  // has been read and counted, or replaced
+  };
+  // Loads are told apart by their entries.
+  struct ByEntry {
+    using is_transparent = void;
+    static uint32_t entry(uint32_t entry) { return entry; }
+    static uint32_t entry(const std::shared_ptr<Load> &load) { return load->entry; }
+    size_t operator()(const auto &load) const noexcept { return entry(load); }
+    bool operator()(const auto &a, const auto &b) const noexcept { return entry(a) == entry(b); }
   };
   // A place in a batch.
   struct Place {
     std::shared_ptr<Load> load;
     PlannedSample plan;
-    bool in_memory;  // when it was scheduled
+    bool in_memory;                         // when it was scheduled
+    std::shared_future<void> reading = {};  // of the first place with this load; throws as often as it is asked
   };
 
   void start_at(int64_t batch);
   void schedule_batch();
   Place schedule(const PlannedSample &planned);
-  std::shared_ptr<Load> start_reading(uint32_t entry, bool keep);
-  void finish(Load &load, BatchPart &part);
-  std::shared_ptr<const Sample> replacement(uint32_t bad, const std::string &problem, BatchPart &part);
-  std::shared_ptr<const Sample> next_good_sample(uint32_t bad, const std::string &problem, BatchPart &part);
+  void start_reading(Place &place);
+  void finish(const Place &place, BatchPart &part);
+  Delivered deliver(const std::shared_ptr<Load> &load) const;
+  Delivered replacement(uint32_t bad, const std::string &problem, BatchPart &part);
+  Delivered next_good_sample(uint32_t bad, const std::string &problem, BatchPart &part);
   static void count_reading(const Sample &sample, BatchPart &part);
-  void count(const Place &place, BatchPart &part);
+  void count(const Place &place, int64_t bytes, BatchPart &part);
 
   const Catalogue catalogue_;
   std::unique_ptr<SampleOrder> order_;
@@ -96,8 +113,8 @@ class Engine {
 
   int64_t position_ = 0;
   std::deque<std::vector<Place>> scheduled_;
-  std::shared_ptr<Load> last_scheduled_;                      // what padding repeats
-  std::unordered_map<uint32_t, std::shared_ptr<Load>> held_;  // what the plan keeps in memory, by entry
+  std::shared_ptr<Load> last_scheduled_;                              // what padding repeats
+  std::unordered_set<std::shared_ptr<Load>, ByEntry, ByEntry> held_;  // what the plan keeps in memory
   std::vector<PlannedSample> plan_;  // of one batch; a member, so that its memory is not allocated anew
 
   // As of the batch delivered last.

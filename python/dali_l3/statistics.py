@@ -1,4 +1,4 @@
-"""Statistics of the readers of a pipeline."""
+"""Statistics of the readers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 from . import _plugin
 
 
-def reader_stats(pipeline: Any, name: str) -> dict[str, Any]:
-    """Returns statistics of a reader of this package in a pipeline.
+def reader_stats(pipeline: Any, name: str | None = None) -> dict[str, Any]:
+    """Returns statistics of a reader of this package.
 
     Args:
-        pipeline: A `nvidia.dali.Pipeline`; it is built if it is not built yet.
-        name: The reader's ``name``.
+        pipeline: A `nvidia.dali.Pipeline`; it is built if it is not built yet. Or a reader of DALI's dynamic mode that
+            has delivered something.
+        name: The ``name`` of the reader in the pipeline; None for a reader of dynamic mode.
 
     Returns:
         ``epochs``: one dictionary for each epoch delivered, with ``epoch``, ``samples``, ``files_read`` and
@@ -33,17 +34,23 @@ def reader_stats(pipeline: Any, name: str) -> dict[str, Any]:
 
     Raises:
         ValueError: The pipeline has no reader of that name, or the reader is not from this package.
-        RuntimeError: The pipeline cannot be built.
+        TypeError: There is no name, but `pipeline` is a pipeline.
+        RuntimeError: The pipeline cannot be built, or dynamic mode has captured the reader in a pipeline of its own.
     """
     _plugin.load()
     library = ctypes.CDLL(str(_plugin.PLUGIN))
     library.dali_l3_reader_statistics.restype = ctypes.c_char_p
-    if name not in pipeline.reader_meta():
+    if name is None and not hasattr(pipeline, "get_metadata"):
+        raise TypeError("name must be the name of a reader in the pipeline")
+    if name is not None and name not in pipeline.reader_meta():
         raise ValueError(f"the pipeline has no reader {name!r}")
     library.dali_l3_forget_reader()
-    pipeline.reader_meta(name)
+    if name is None:
+        pipeline.get_metadata()
+    else:
+        pipeline.reader_meta(name)
     text = library.dali_l3_reader_statistics()
     if text is None:
-        raise ValueError(f"{name!r} is not a reader of dali_l3")
+        raise ValueError(f"{name or pipeline!r} is not a reader of dali_l3")
     statistics: dict[str, Any] = json.loads(text)
     return statistics

@@ -18,13 +18,15 @@ using dali::CPUBackend;
 
 void Warn(const std::string &message) { DALI_WARN(message); }
 
-// Outputs memory that the engine owns too.
-void Share(dali::TensorList<CPUBackend> &output, int sample, const loader::FileBytes &file, const std::string &path) {
+// Outputs a file of a sample, whose memory the engine owns too.
+void Share(dali::TensorList<CPUBackend> &output, int i, const loader::Engine::Delivered &sample,
+           const loader::FileBytes &file) {
+  static uint8_t nothing;  // DALI wants memory of empty tensors, too
   // Consumers take a file's bytes for constant; only DALI's types do not say so.
-  std::shared_ptr<void> data = std::const_pointer_cast<uint8_t>(file.data);
-  output.SetSample(sample, std::move(data), file.size, false, dali::TensorShape<>{static_cast<int64_t>(file.size)},
+  std::shared_ptr<void> data(sample.files, file.block ? file.block.get() : &nothing);
+  output.SetSample(i, std::move(data), file.size(), false, dali::TensorShape<>{static_cast<int64_t>(file.size())},
                    DALI_UINT8, dali::CPU_ONLY_DEVICE_ID, dali::AccessOrder::host());
-  output.SetSourceInfo(sample, path);
+  output.SetSourceInfo(i, std::string(sample.path));
 }
 
 }  // namespace
@@ -147,18 +149,23 @@ void Reader::RunImpl(dali::Workspace &ws) {
     output.set_type(DALI_UINT8);
     output.set_sample_dim(1);
     output.SetSize(size);
-    for (int i = 0; i < size; i++) Share(output, i, batch[i]->files[f], batch[i]->path);
+  }
+  for (int i = 0; i < size; i++) {
+    Share(ws.Output<CPUBackend>(0), i, batch[i], batch[i].files->image);
+    int f = 1;
+    for (const loader::FileBytes &companion : batch[i].files->companions)
+      Share(ws.Output<CPUBackend>(f++), i, batch[i], companion);
   }
   auto &labels = ws.Output<CPUBackend>(files);
   if (label_columns_ > 0) {
     labels.Resize(dali::uniform_list_shape<1>(size, {label_columns_}), DALI_FLOAT);
     const std::vector<float> &values = engine().catalogue().label_values;
     for (int i = 0; i < size; i++)
-      std::copy_n(values.begin() + int64_t{batch[i]->label} * label_columns_, label_columns_,
+      std::copy_n(values.begin() + int64_t{batch[i].label} * label_columns_, label_columns_,
                   labels.mutable_tensor<float>(i));
   } else {
     labels.Resize(dali::uniform_list_shape<1>(size, {1}), DALI_INT32);
-    for (int i = 0; i < size; i++) *labels.mutable_tensor<int>(i) = batch[i]->label;
+    for (int i = 0; i < size; i++) *labels.mutable_tensor<int>(i) = batch[i].label;
   }
 }
 

@@ -128,11 +128,12 @@ class FreeList {
 
 }  // namespace
 
-class Arena::State {
+class Arena::State final : public Memory {
  public:
   explicit State(size_t max_idle) : max_idle_(max_idle) {}
 
-  uint8_t *take(size_t size) {
+  uint8_t *take(size_t asked) {
+    const size_t size = block_size(asked);
     std::lock_guard lock(mutex_);
     uint8_t *block = idle_.take(size);
     if (!block) block = bare_.take(size);
@@ -146,7 +147,8 @@ class Arena::State {
     return block;
   }
 
-  void put(uint8_t *block, size_t size) {
+  void take_back(uint8_t *block, size_t asked) override {
+    const size_t size = block_size(asked);
     std::lock_guard lock(mutex_);
     used_ -= size;
     idle_.add(block, size);
@@ -197,12 +199,13 @@ class Arena::State {
 
 Arena::Arena(size_t max_idle) : state_(std::make_shared<State>(max_idle)) {}
 
-std::shared_ptr<uint8_t> Arena::allocate(size_t size) {
+Block Arena::allocate(size_t size) {
   if (size > kMaxBlock)
     throw std::system_error(std::make_error_code(std::errc::not_enough_memory), "Cannot reserve memory for files");
-  const size_t bytes = block_size(size);
-  return {state_->take(bytes), [state = state_, bytes](uint8_t *freed) { state->put(freed, bytes); }};
+  return {state_->take(size), FreeBlock{state_, size}};
 }
+
+std::shared_ptr<Memory> Arena::memory() const { return state_; }
 
 size_t Arena::used() const { return state_->used(); }
 size_t Arena::idle() const { return state_->idle(); }

@@ -1,4 +1,4 @@
-// Memory for files: aligned blocks with shared owners, with a limit on what stays resident unused.
+// Memory for files: aligned blocks with a limit on what stays resident unused.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,25 @@ constexpr size_t extents(size_t size) { return (size + kExtent - 1) & ~(kExtent 
 
 /** Bytes that a block takes up: at least an extent. */
 constexpr size_t block_size(size_t size) { return extents(size > 0 ? size : 1); }
+
+/** Gets its blocks back. */
+class Memory {
+ public:
+  virtual ~Memory() = default;
+
+  /** `size` as it was asked for. Called by any thread. */
+  virtual void take_back(uint8_t *block, size_t size) = 0;
+};
+
+struct FreeBlock {
+  std::shared_ptr<Memory> memory;
+  size_t size = 0;  ///< as it was asked for; the block takes up block_size(size)
+
+  void operator()(uint8_t *block) const { memory->take_back(block, size); }
+};
+
+/** A block and how to free it. No more, since every file in memory has one. */
+using Block = std::unique_ptr<uint8_t, FreeBlock>;
 
 /** An allocator for files. Blocks that are freed keep their pages and are used again, which costs far less than fresh
  * pages.
@@ -36,12 +55,15 @@ class Arena {
    */
   explicit Arena(size_t max_idle);
 
-  /** A block of block_size(size) bytes, which are undefined. Its last owner frees it, in any thread, also after the
-   * arena is gone.
+  /** A block of block_size(size) bytes, which are undefined. Its owner frees it, in any thread, also after the arena is
+   * gone.
    *
    * @throws std::system_error if the system refuses to reserve address space
    */
-  std::shared_ptr<uint8_t> allocate(size_t size);
+  Block allocate(size_t size);
+
+  /** What the blocks go back to. */
+  std::shared_ptr<Memory> memory() const;
 
   /** @name Bytes, in whole extents @{ */
   size_t used() const;      ///< by blocks

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "input/arena.h"
 #include "input/open_file.h"
 
 namespace dali_l3::loader {
@@ -20,7 +19,7 @@ FileBytes FileReader::read(const std::string &path, const Allocate &allocate) {
   OpenFile file(path, mode_ == ReadMode::direct);
   const uint64_t size = file.size();
   check_size(path, size);
-  std::shared_ptr<uint8_t> block = allocate(extents(size));
+  Block block = allocate(size);
   if (!file.read(block.get(), size) || file.size() != size) fail_file(path, "changed its size while it was read");
   if (mode_ == ReadMode::direct && !file.direct()) {
     file.drop_from_page_cache();
@@ -29,7 +28,7 @@ FileBytes FileReader::read(const std::string &path, const Allocate &allocate) {
             ": the file system refuses direct reads; its files are read through the page cache, which is slower");
     }
   }
-  return {std::move(block), size};
+  return {std::move(block)};
 }
 
 }  // namespace dali_l3::loader

@@ -5,15 +5,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <span>
 #include <string>
+
+#include "input/arena.h"
 
 namespace dali_l3::loader {
 
-/** A file's bytes, owned together with all others who use them. */
+/** A file's bytes: the block has been asked for with the file's size. */
 struct FileBytes {
-  std::shared_ptr<const uint8_t> data;
-  size_t size = 0;  ///< at least 1, but for companions that an image lacks
+  Block block;  ///< null for companions that an image lacks
+
+  size_t size() const { return block.get_deleter().size; }
+  std::span<const uint8_t> bytes() const { return {block.get(), size()}; }
 };
 
 /** Larger files are refused: no image in a format that has a name here can be this large. */
@@ -30,8 +34,8 @@ enum class ReadMode {
 /** Reads files. Any number of threads may read at once. */
 class FileReader {
  public:
-  /** Gives memory for that many bytes, a multiple of kExtent, aligned to kExtent. Must not return null. */
-  using Allocate = std::function<std::shared_ptr<uint8_t>(size_t bytes)>;
+  /** Gives a block as Arena::allocate() does. Must not return null. */
+  using Allocate = std::function<Block(size_t size)>;
 
   /** `warn` is called with a line for the user, from any thread but only once, when a file system refuses direct reads.
    */

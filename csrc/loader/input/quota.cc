@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 namespace dali_l3::loader {
 
-class Quota::State {
+class Quota::State final : public Memory {
  public:
-  explicit State(size_t limit) : limit_(limit) {}
+  State(std::shared_ptr<Memory> arena, size_t limit) : arena_(std::move(arena)), limit_(limit) {}
 
   bool take(size_t bytes) {
     std::lock_guard lock(mutex_);
@@ -22,6 +23,11 @@ class Quota::State {
     used_ -= bytes;
   }
 
+  void take_back(uint8_t *block, size_t size) override {
+    arena_->take_back(block, size);
+    give_back(block_size(size));
+  }
+
   size_t used() const {
     std::lock_guard lock(mutex_);
     return used_;
@@ -33,20 +39,22 @@ class Quota::State {
   }
 
  private:
+  const std::shared_ptr<Memory> arena_;
   const size_t limit_;
   mutable std::mutex mutex_;  // guards all that follows
   size_t used_ = 0, peak_ = 0;
 };
 
-Quota::Quota(Arena &arena, size_t limit) : arena_(arena), state_(std::make_shared<State>(limit)) {}
+Quota::Quota(Arena &arena, size_t limit) : arena_(arena), state_(std::make_shared<State>(arena.memory(), limit)) {}
 
-std::shared_ptr<uint8_t> Quota::allocate(size_t size) {
-  if (size > kUnlimited) return nullptr;
-  const size_t bytes = block_size(size);
-  if (!state_->take(bytes)) return nullptr;
-  const std::shared_ptr<void> share(state_.get(), [state = state_, bytes](void *) { state->give_back(bytes); });
-  const std::shared_ptr<uint8_t> block = arena_.allocate(size);
-  return {block.get(), [block, share](uint8_t *) {}};
+Block Quota::allocate(size_t size) {
+  if (size > kUnlimited || !state_->take(block_size(size))) return nullptr;
+  try {
+    return {arena_.allocate(size).release(), FreeBlock{state_, size}};
+  } catch (...) {
+    state_->give_back(block_size(size));
+    throw;
+  }
 }
 
 size_t Quota::used() const { return state_->used(); }

@@ -9,8 +9,8 @@
 
 namespace dali_l3::loader {
 
-/** Counts blocks of an arena until their last owners free them, and refuses what would pass its limit. Threads may
- * share it. */
+/** Counts blocks of an arena until their owners free them, and refuses what would pass its limit. Threads may share it.
+ */
 class Quota {
  public:
   /** More than there is of anything. */
@@ -20,7 +20,7 @@ class Quota {
   Quota(Arena &arena, size_t limit);
 
   /** A block as Arena::allocate() gives it. Null if it does not fit. */
-  std::shared_ptr<uint8_t> allocate(size_t size);
+  Block allocate(size_t size);
 
   /** @name Bytes, in whole extents @{ */
   size_t used() const;

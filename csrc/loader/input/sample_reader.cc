@@ -14,14 +14,6 @@ namespace {
 // batch.
 constexpr size_t kMaxIdle = size_t{256} << 20;
 
-// A file of no bytes, whose memory is not null.
-FileBytes no_bytes() {
-  static const uint8_t nothing = 0;
-  return {std::shared_ptr<const uint8_t>(std::shared_ptr<void>(), &nothing), 0};
-}
-
-std::span<const uint8_t> bytes_of(const FileBytes &file) { return {file.data.get(), file.size}; }
-
 }  // namespace
 
 SampleReader::SampleReader(const SampleReaderOptions &options, std::function<void(const std::string &)> warn)
@@ -31,34 +23,28 @@ SampleReader::SampleReader(const SampleReaderOptions &options, std::function<voi
       staging_(arena_, Quota::kUnlimited),
       files_(options.mode, std::move(warn)) {}
 
-std::shared_ptr<const Sample> SampleReader::read(const std::string &root, const Entry &entry, bool keep) {
-  const auto allocate = [&](size_t bytes) {
-    std::shared_ptr<uint8_t> block;
-    if (keep) block = cache_.allocate(bytes);
-    return block ? block : staging_.allocate(bytes);
+Sample SampleReader::read(const std::string &root, const Entry &entry, bool keep) {
+  const auto allocate = [&](size_t size) {
+    Block block = keep ? cache_.allocate(size) : nullptr;
+    return block ? std::move(block) : staging_.allocate(size);
   };
   const std::string path = full_path(root, entry.file.path);
-  auto sample = std::make_shared<Sample>();
-  sample->path = entry.file.path;
-  sample->label = entry.label;
-  sample->files.reserve(1 + entry.companions.size());
-
-  const auto image = bytes_of(sample->files.emplace_back(files_.read(path, allocate)));
+  Sample sample{.image = files_.read(path, allocate), .companions = {}};
+  const auto image = sample.image.bytes();
   refuse_lfs_pointer(path, image);
   const FileFormat format = sniff(image);
   if (entry.format != FileFormat::unknown && format != entry.format)
     throw std::runtime_error(path + " is no longer " + (entry.format == FileFormat::l3 ? "an " : "a ") +
                              format_name(entry.format) + " file");
   check(path, format, image);
+  auto last = sample.companions.before_begin();
   for (const File &file : entry.companions) {
-    if (file.path.empty()) {
-      sample->files.push_back(no_bytes());
-      continue;
-    }
+    last = sample.companions.emplace_after(last);
+    if (file.path.empty()) continue;
     const std::string companion_path = full_path(root, file.path);
-    const auto companion = bytes_of(sample->files.emplace_back(files_.read(companion_path, allocate)));
-    refuse_lfs_pointer(companion_path, companion);
-    check(companion_path, sniff(companion), companion);
+    *last = files_.read(companion_path, allocate);
+    refuse_lfs_pointer(companion_path, last->bytes());
+    check(companion_path, sniff(last->bytes()), last->bytes());
   }
   return sample;
 }

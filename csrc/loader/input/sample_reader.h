@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <forward_list>
 #include <functional>
-#include <memory>
+#include <iterator>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "checks/file_check.h"
 #include "dataset/catalogue.h"
@@ -16,15 +16,15 @@
 
 namespace dali_l3::loader {
 
-/** An entry's files in memory. */
+/** An entry's files in memory. What else there is to know about it, the catalogue knows. */
 struct Sample {
-  std::vector<FileBytes> files;  ///< the image, then its companions, empty where it lacks one
-  std::string path;              ///< of the image, as the catalogue has it
-  int label = 0;
+  FileBytes image;
+  std::forward_list<FileBytes> companions;  ///< without bytes where the image lacks one; no vector, which is larger
 
+  int64_t file_count() const { return 1 + std::distance(companions.begin(), companions.end()); }
   int64_t bytes() const {
-    int64_t sum = 0;
-    for (const FileBytes &file : files) sum += static_cast<int64_t>(file.size);
+    auto sum = static_cast<int64_t>(image.size());
+    for (const FileBytes &file : companions) sum += static_cast<int64_t>(file.size());
     return sum;
   }
 };
@@ -47,7 +47,7 @@ class SampleReader {
    * @throws std::runtime_error, naming the file, if one cannot be read, is no longer of the format that the catalogue
    * found, is a pointer of Git LFS, or does not pass the check
    */
-  std::shared_ptr<const Sample> read(const std::string &root, const Entry &entry, bool keep);
+  Sample read(const std::string &root, const Entry &entry, bool keep);
 
   /** Memory for what is kept, within cache_bytes. */
   const Quota &cache() const { return cache_; }

@@ -23,8 +23,6 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-using Block = std::shared_ptr<uint8_t>;
-
 Block filled_block(Arena &arena, size_t size, uint8_t value = 1) {
   Block block = arena.allocate(size);
   std::memset(block.get(), value, block_size(size));

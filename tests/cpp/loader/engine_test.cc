@@ -83,7 +83,7 @@ struct Reading {
   std::vector<int> labels(int batches) {
     std::vector<int> labels;
     for (int i = 0; i < batches; i++)
-      for (const auto &sample : engine->next_batch()) labels.push_back(sample->label);
+      for (const auto &sample : engine->next_batch()) labels.push_back(sample.label);
     return labels;
   }
 
@@ -92,8 +92,9 @@ struct Reading {
   std::unique_ptr<Engine> engine;
 };
 
-std::string bytes_of(const Sample &sample) {
-  return {reinterpret_cast<const char *>(sample.files[0].data.get()), sample.files[0].size};
+std::string bytes_of(const Engine::Delivered &sample) {
+  const std::span<const uint8_t> bytes = sample.files->image.bytes();
+  return {bytes.begin(), bytes.end()};
 }
 
 TEST(delivers_every_file_once_an_epoch) {
@@ -104,9 +105,9 @@ TEST(delivers_every_file_once_an_epoch) {
       std::set<int> seen;
       for (int i = 0; i < 6; i++)
         for (const auto &sample : reading.engine->next_batch()) {
-          CHECK(bytes_of(*sample) == Dataset::content(sample->label));
-          CHECK_EQUAL(sample->path, dataset.catalogue().entries[sample->label].file.path);
-          seen.insert(sample->label);
+          CHECK(bytes_of(sample) == Dataset::content(sample.label));
+          CHECK_EQUAL(sample.path, dataset.catalogue().entries[sample.label].file.path);
+          seen.insert(sample.label);
         }
       CHECK_EQUAL(seen.size(), size_t{30});
     }
@@ -274,9 +275,9 @@ TEST(substitute_keeps_the_label) {
   Reading reading(dataset, 12, 0, {.on_error = OnError::substitute, .substitute = substitute});
   int substituted = 0;
   for (const auto &sample : reading.engine->next_batch()) {
-    if (sample->path != substitute) continue;
-    CHECK_EQUAL(sample->label, 7);
-    CHECK(bytes_of(*sample) == "\x89PNG\r\n\x1a\ngray");
+    if (sample.path != substitute) continue;
+    CHECK_EQUAL(sample.label, 7);
+    CHECK(bytes_of(sample) == "\x89PNG\r\n\x1a\ngray");
     substituted++;
   }
   CHECK_EQUAL(substituted, 1);
@@ -323,8 +324,8 @@ TEST(skip_replaces_damaged_files_by_undamaged_ones) {
     std::map<int, int> times;
     for (int i = 0; i < 3; i++)
       for (const auto &sample : reading.engine->next_batch()) {
-        CHECK(bytes_of(*sample) == Dataset::content(sample->label));
-        times[sample->label]++;
+        CHECK(bytes_of(sample) == Dataset::content(sample.label));
+        times[sample.label]++;
       }
     CHECK_EQUAL(times[7] + times[8] + times[10] + times[11], 8);
     CHECK_EQUAL(times[0] + times[3] + times[6] + times[9], 4);
@@ -345,7 +346,7 @@ TEST(substitute_replaces_damaged_files) {
   const EngineOptions options{.reading = kChecksContent, .on_error = OnError::substitute, .substitute = substitute};
   Reading reading(dataset, 12, 0, options);
   const auto batch = reading.engine->next_batch();
-  const auto is_substitute = [&](const auto &sample) { return sample->path == substitute && sample->label == 7; };
+  const auto is_substitute = [&](const auto &sample) { return sample.path == substitute && sample.label == 7; };
   CHECK_EQUAL(std::count_if(batch.begin(), batch.end(), is_substitute), 1);
 
   std::string damaged = Dataset::content(1);
@@ -359,7 +360,7 @@ TEST(what_is_in_memory_is_not_looked_at_again) {
   Reading reading(dataset, 12, 12, {.reading = kChecksContent});
   reading.labels(1);
   for (int i = 0; i < 12; i++) damage(dataset, i);
-  for (const auto &sample : reading.engine->next_batch()) CHECK(bytes_of(*sample) == Dataset::content(sample->label));
+  for (const auto &sample : reading.engine->next_batch()) CHECK(bytes_of(sample) == Dataset::content(sample.label));
 }
 
 TEST(companions_that_are_images_are_checked_too) {
@@ -432,7 +433,7 @@ TEST(can_be_destroyed_at_any_time) {
     Reading reading(dataset, 4, 12, {.read_threads = 4, .batches_ahead = 5});
     for (int i = 0; i < batches; i++) survivor = reading.engine->next_batch();
   }
-  for (const auto &sample : survivor) CHECK(bytes_of(*sample) == Dataset::content(sample->label));
+  for (const auto &sample : survivor) CHECK(bytes_of(sample) == Dataset::content(sample.label));
 }
 
 }  // namespace

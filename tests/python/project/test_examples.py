@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
@@ -72,6 +73,7 @@ def test_encode_decode():
         ("image_decoder.py", ["data/mix"]),
         ("masks.py", ["data/l3", "../masks/{dir}/{stem}.png"]),
         ("resume.py", ["data/l3"]),
+        ("dynamic_mode.py", ["data/l3"]),
     ],
 )
 def test_examples_print_what_the_gallery_shows(script, arguments, work, plugin):
@@ -80,6 +82,23 @@ def test_examples_print_what_the_gallery_shows(script, arguments, work, plugin):
 
 def test_pytorch_iterator(work, plugin, torch):
     assert printed("pytorch_iterator.py") in run(EXAMPLES / "pytorch_iterator.py", "data/l3", cwd=work)
+
+
+@pytest.mark.parametrize("script", ["last_batch.py", "torchdata_nodes.py", "jax_sharding.py"])
+def test_iterators_of_frameworks(script, work, plugin):
+    for package in {"jax_sharding.py": ["jax"], "torchdata_nodes.py": ["torch", "torchdata"]}.get(script, ["torch"]):
+        pytest.importorskip(package, reason=f"the example needs {package}")
+    devices = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    assert printed(script) in run(EXAMPLES / script, "data/l3", cwd=work, env=os.environ | devices)
+
+
+def test_proxy(work, plugin, torch):
+    # A build of PyTorch without CUDA has no NVTX, which the proxy calls.
+    without_nvtx = (
+        "import runpy, sys; from torch.cuda import nvtx; nvtx.range_push = nvtx.range_pop = lambda *arguments: None; "
+        "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    assert printed("proxy.py") in run("-c", without_nvtx, EXAMPLES / "proxy.py", "data/l3", cwd=work)
 
 
 @pytest.fixture(scope="module")
@@ -206,6 +225,11 @@ def test_reader_check_benchmark(tmp_path, plugin):
     for formats in results["sizes"].values():
         assert [*formats] == ["L3", "PNG"]
         assert [*formats["L3"]["reader alone"]] == ["none", "headers", "content"]
+
+
+def test_endurance_benchmark(plugin):
+    output = run(BENCHMARKS / "endurance.py", "--batches", 1500, "--readers", "multi_format", "liquid")
+    assert output.count("1500 batches, the statistics add up") == 2
 
 
 @pytest.mark.parametrize("document", ["docs/benchmarks.md", "docs/gpu.md", "docs/readers.md", "README.md"])
