@@ -181,12 +181,15 @@ void Engine::count_reading(const Sample &sample, BatchPart &part) {
 void Engine::count(const Place &place, BatchPart &part) {
   const int64_t bytes = place.load->sample->bytes();
   if (place.plan.epoch != epoch_) {
-    current_bytes_ = next_bytes_;
+    current_bytes_ += next_bytes_;  // what has not come in this epoch stays
     next_bytes_ = 0;
     epoch_ = place.plan.epoch;
   }
-  if (place.in_memory) current_bytes_ -= bytes;
-  if (place.plan.keep) next_bytes_ += bytes;
+  if (place.in_memory) (place.load->kept_in == epoch_ ? next_bytes_ : current_bytes_) -= bytes;
+  if (place.plan.keep) {
+    next_bytes_ += bytes;
+    place.load->kept_in = epoch_;
+  }
 
   FormatCounts &format = part.formats[size_t(catalogue_.entries[place.load->entry].format)];
   (place.in_memory ? format.hits : format.misses)++;

@@ -69,6 +69,7 @@ class Engine {
     std::shared_future<std::shared_ptr<const Sample>>
         reading;                           // gives an error as often as it is asked; none once there is a sample
     std::shared_ptr<const Sample> sample;  // null until it is first needed
+    int64_t kept_in = -1;                  // epoch of the batch delivered last that keeps it
   };
   // A place in a batch.
   struct Place {
