@@ -134,13 +134,12 @@ Sampling multi_format_sampling(const MultiFormatArguments &arguments) {
       weights ? weighted_sampling({.shards = arguments.shards, .shuffled = shuffled}, arguments.weighting, mixes)
       : mixes ? mix_sampling(arguments.shards, shuffled)
               : file_sampling(arguments);
-  const std::string shuffler = mixes ? "mix=\"dataset\"" : "weights, proportions of classes or epoch_size";
+  const std::string shuffler = weights && !mixes ? "weighted sampling" : "mix=\"dataset\"";
   if ((mixes || weights) && arguments.initial_fill)
-    sampling.warnings.emplace_back("With " + shuffler + " the whole shard is shuffled: initial_fill has no effect.");
-  if (arguments.shuffle_after_epoch_seed && (mixes || weights || !arguments.shuffle_after_epoch)) {
-    sampling.warnings.emplace_back("shuffle_after_epoch_seed has no effect without shuffle_after_epoch, nor with " +
-                                   shuffler + ", where seed decides.");
-  }
+    sampling.warnings.push_back(shuffler + " shuffles the whole shard: initial_fill has no effect.");
+  if (arguments.shuffle_after_epoch_seed && (mixes || weights || !arguments.shuffle_after_epoch))
+    sampling.warnings.push_back("shuffle_after_epoch_seed has no effect without shuffle_after_epoch, nor with " +
+                                shuffler + ", which shuffles by seed.");
   return sampling;
 }
 

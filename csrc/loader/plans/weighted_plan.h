@@ -11,7 +11,7 @@
 namespace dali_l3::loader {
 
 struct WeightedPlanOptions {
-  ShardOptions shards;
+  ShardOptions shards = {};
   int64_t epoch_size = 1;  ///< over all shards
   bool shuffled = true;    ///< otherwise each format comes in catalogue order, and so the samples of a batch
   uint64_t seed = 0;

@@ -37,6 +37,8 @@ def operator_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _subset(subset: Any) -> dict[str, Any]:
     if isinstance(subset, (str, os.PathLike)):
         return {"subset_files": _names(Path(subset))}
+    if isinstance(subset, Sequence) and len(subset) > 0 and all(isinstance(item, str) for item in subset):
+        return {"subset_files": list(subset)}
     values = np.asarray(subset)
     if values.size == 0:
         raise ValueError("subset is empty")
@@ -46,8 +48,6 @@ def _subset(subset: Any) -> dict[str, Any]:
         return {"subset_range": values.tolist()}
     if values.dtype.kind in "iu" and values.ndim == 1:
         return {"subset_indices": values.tolist()}
-    if values.dtype.kind == "U" and values.ndim == 1:
-        return {"subset_files": values.tolist()}
     raise TypeError(
         "subset must be a fraction, two fractions, a list of indices, a list of paths or the path of a file that "
         f"lists them, not {subset!r:.200}"
@@ -56,7 +56,7 @@ def _subset(subset: Any) -> dict[str, Any]:
 
 def _names(path: Path) -> list[str]:
     """The lines of a file."""
-    lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    lines = path.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
     names = [line.strip() for line in lines if line.strip()]
     if not names:
         raise ValueError(f"subset {path} names no files")
