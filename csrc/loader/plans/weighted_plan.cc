@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "plans/random.h"
-#include "plans/stratified_epoch.h"
 
 namespace dali_l3::loader {
 
@@ -15,7 +14,8 @@ WeightedPlan::WeightedPlan(const WeightedPlanOptions &options, WeightedDraws dra
     : options_(options),
       draws_(std::move(draws)),
       size_(shard_size(options.shards.shard_id, options.shards.num_shards, options.epoch_size)),
-      is_held_(static_cast<size_t>(draws_.catalogue_size())) {
+      is_held_(static_cast<size_t>(draws_.catalogue_size())),
+      is_read_(is_held_.size()) {
   if (options.cache_bytes > 0) hold(bytes);
 }
 
@@ -39,20 +39,32 @@ void WeightedPlan::hold(std::span<const uint64_t> bytes) {
 }
 
 void WeightedPlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {
-  std::vector<Stratum> strata;
-  for (FormatGroup &group : draws_.draw(epoch)) {
-    Stratum &stratum = strata.emplace_back(Stratum{.misses = std::move(group.entries)});
-    if (!options_.shuffled) std::sort(stratum.misses.begin(), stratum.misses.end());
-    if (!options_.constant_hits) continue;
-    const auto held = std::stable_partition(stratum.misses.begin(), stratum.misses.end(),
-                                            [this](uint32_t entry) { return !is_held_[entry]; });
-    stratum.hits.assign(held, stratum.misses.end());
-    stratum.misses.erase(held, stratum.misses.end());
-    stratum.kept = static_cast<int64_t>(stratum.hits.size());
+  if (epoch < next_epoch_) {
+    is_read_.assign(is_read_.size(), false);
+    next_epoch_ = 0;
   }
+  for (; next_epoch_ < epoch; next_epoch_++) {
+    for (const FormatGroup &group : draws_.draw(next_epoch_))
+      for (const uint32_t entry : group.entries) is_read_[entry] = true;
+  }
+  std::vector<Stratum> strata;
+  for (const FormatGroup &group : draws_.draw(next_epoch_++)) strata.push_back(stratum_of(group));
   Random random = epoch_random(options_.seed, static_cast<uint64_t>(epoch), options_.shards.shard_id);
   deal_epoch(std::move(strata), segments_of(options_.shards, size_, epoch), options_.shuffled, random, samples);
   for (PlannedSample &sample : samples) sample.hit = sample.keep = is_held_[sample.entry];
+}
+
+// A sample's first draw is a miss, also if it is held from then on.
+Stratum WeightedPlan::stratum_of(const FormatGroup &group) {
+  Stratum stratum;
+  for (const uint32_t entry : group.entries) {
+    const bool hit = options_.constant_hits && is_held_[entry] && is_read_[entry];
+    is_read_[entry] = true;
+    (hit ? stratum.hits : stratum.misses).push_back(entry);
+  }
+  stratum.kept = static_cast<int64_t>(stratum.hits.size());
+  if (!options_.shuffled) std::sort(stratum.misses.begin(), stratum.misses.end());
+  return stratum;
 }
 
 }  // namespace dali_l3::loader

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "plans/sample_order.h"
+#include "plans/stratified_epoch.h"
 #include "plans/weighted_draws.h"
 
 namespace dali_l3::loader {
@@ -40,6 +41,7 @@ class WeightedPlan final : public EpochPlan {
 
  private:
   void hold(std::span<const uint64_t> bytes);
+  Stratum stratum_of(const FormatGroup &group);
 
   const WeightedPlanOptions options_;
   WeightedDraws draws_;
@@ -47,6 +49,10 @@ class WeightedPlan final : public EpochPlan {
   std::vector<bool> is_held_;  // of each entry of the catalogue
   double hit_ratio_ = 0;
   uint64_t held_bytes_ = 0;
+
+  // As of the end of the last epoch planned.
+  std::vector<bool> is_read_;  // of each entry of the catalogue: drawn at least once
+  int64_t next_epoch_ = 0;
 };
 
 }  // namespace dali_l3::loader

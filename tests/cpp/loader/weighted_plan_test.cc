@@ -35,28 +35,32 @@ TEST(batches_hold_formats_and_hits_in_proportion) {
   for (const int batch_size : {4, 7, 20, 60, 100}) {
     const testing::Context context("batches of %d", batch_size);
     const WeightedPlanOptions options{
-        .shards = {.batch_size = batch_size}, .cache_bytes = 11 * 4096, .constant_hits = true};
+        .shards = {.batch_size = batch_size}, .cache_bytes = 30 * 4096, .constant_hits = true};
     WeightedPlan plan = plan_of(options);
+    std::vector<bool> in_memory(50);
     for (int64_t epoch = 0; epoch < 5; epoch++) {
-      std::vector<PlannedSample> epoch_samples;
-      plan.plan(epoch, epoch_samples);
-      CHECK_EQUAL(static_cast<int64_t>(epoch_samples.size()), kEpochSize);
-      std::map<std::pair<FileFormat, bool>, int64_t> totals;
-      for (const PlannedSample &sample : epoch_samples) totals[{samples().formats[sample.entry], sample.hit}]++;
+      std::vector<PlannedSample> planned;
+      plan.plan(epoch, planned);
+      CHECK_EQUAL(static_cast<int64_t>(planned.size()), kEpochSize);
+      using Kind = std::pair<FileFormat, bool>;  // whether it comes from memory; in the first epoch, that varies
+      std::vector<Kind> kinds;
+      std::map<Kind, int64_t> totals;
+      for (const PlannedSample &sample : planned) {
+        CHECK_EQUAL(sample.hit, sample.keep);
+        kinds.emplace_back(samples().formats[sample.entry], epoch > 0 && in_memory[sample.entry]);
+        totals[kinds.back()]++;
+      }
+      for (const PlannedSample &sample : planned) in_memory[sample.entry] = in_memory[sample.entry] || sample.keep;
       const Segments segments = segments_of(options.shards, kEpochSize, epoch);
-      for (auto sample = epoch_samples.begin(); sample != epoch_samples.end();) {
-        const auto left = epoch_samples.end() - sample;
-        const auto size =
-            sample == epoch_samples.begin() && segments.first ? segments.first : std::min<int64_t>(left, batch_size);
-        for (const auto &[key, total] : totals) {
-          const auto count = std::count_if(sample, sample + size, [&, key = key](const PlannedSample &other) {
-            return samples().formats[other.entry] == key.first && other.hit == key.second;
-          });
-          CHECK(is_share(count, total, size, kEpochSize));
-        }
-        sample += size;
+      for (auto kind = kinds.begin(); kind != kinds.end();) {
+        const int64_t first = kind == kinds.begin() ? segments.first : 0;
+        const int64_t size = first > 0 ? first : std::min<int64_t>(kinds.end() - kind, batch_size);
+        for (const auto &[key, total] : totals)
+          CHECK(is_share(std::count(kind, kind + size, key), total, size, kEpochSize));
+        kind += size;
       }
     }
+    CHECK_EQUAL(std::count(in_memory.begin(), in_memory.end(), true), 30);
   }
 }
 
@@ -102,6 +106,18 @@ TEST(unshuffled_batches_follow_the_catalogue) {
   plan.plan(0, epoch);
   CHECK(std::is_sorted(epoch.begin(), epoch.end(),
                        [](const PlannedSample &a, const PlannedSample &b) { return a.entry < b.entry; }));
+}
+
+TEST(epochs_are_planned_in_any_order) {
+  const WeightedPlanOptions options{.cache_bytes = 30 * 4096, .constant_hits = true};
+  WeightedPlan forth = plan_of(options), back = plan_of(options);
+  std::vector<std::vector<PlannedSample>> expected(6);
+  for (int64_t epoch = 0; epoch < 6; epoch++) forth.plan(epoch, expected[epoch]);
+  std::vector<PlannedSample> planned;
+  for (int64_t epoch = 5; epoch >= 0; epoch--) {
+    back.plan(epoch, planned);
+    CHECK(planned == expected[epoch]);
+  }
 }
 
 TEST(seeds_change_the_order_and_nothing_else) {

@@ -359,7 +359,7 @@ def test_liquid_holds_what_is_drawn_most_often(tmp_path):
     stats = reading.statistics()
     assert stats["hit_ratio"] == pytest.approx((30 + 6 * 3) / 90)
     assert stats["cache_bytes_peak"] == 18 * 4096
-    for epoch in stats["epochs"][1:]:
+    for epoch in stats["epochs"][1:6]:  # the pipeline has begun with another
         assert epoch["formats"] == {"PNG": {"hits": 48, "misses": 42}}
         assert epoch["files_read"] == 2 * 42
     for batch in stats["batches"][6:]:
