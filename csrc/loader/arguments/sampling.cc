@@ -79,6 +79,7 @@ Sampling weighted_sampling(WeightedPlanOptions options, const WeightingArguments
     WeightedPlanOptions seeded = options;
     seeded.seed = static_cast<uint64_t>(seed);
     seeded.epoch_size = weighting.size(catalogue);
+    check_shards(seeded.shards, seeded.epoch_size);
     WeightedSamples samples = weighted_samples(weighting, catalogue);
     if (!by_format) std::ranges::fill(samples.formats, FileFormat::unknown);
     return std::make_unique<WeightedPlan>(seeded, WeightedDraws(samples, seeded.shards, seeded.epoch_size),

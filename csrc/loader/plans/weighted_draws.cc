@@ -30,7 +30,6 @@ WeightedDraws::WeightedDraws(const WeightedSamples &samples, const ShardOptions 
       circles_(samples.cells.size()),
       cell_counts_(first_),
       counts_(samples.cell_of.size()) {
-  check_shards(options, epoch_size);
   // On every circle the formats follow each other in proportion.
   std::vector<uint64_t> kinds;
   for (size_t i = 0; i < cell_of_.size(); i++)

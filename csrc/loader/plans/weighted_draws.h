@@ -35,7 +35,7 @@ struct WeightedSamples {
  */
 class WeightedDraws {
  public:
-  /** @throws std::runtime_error where the options do not suit the epoch */
+  /** @param options suit an epoch of this size, by check_shards() */
   WeightedDraws(const WeightedSamples &samples, const ShardOptions &options, int64_t epoch_size);
 
   /** The entries that the shard draws in an epoch, one item for each draw, in a fixed order, by format; formats without

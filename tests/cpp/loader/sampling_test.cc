@@ -187,6 +187,17 @@ TEST(weights_take_the_place_of_the_order) {
   CHECK_EQUAL(liquid_sampling({.shards = kShards}).epoch_size(catalogue()), kSize);
 }
 
+TEST(weights_need_shards_that_suit_the_epoch) {
+  const auto error = [](const ShardOptions &shards) {
+    return testing::error_of(
+        [&] { liquid_sampling({.shards = shards, .weighting = {.class_balanced = true}}).make_plan(catalogue(), 0); });
+  };
+  CHECK_EQUAL(error({.num_shards = 0}), "num_shards is 0, but must be at least 1");
+  CHECK_EQUAL(error({.shard_id = 2, .num_shards = 2}),
+              "shard_id is 2, but must be at least 0 and below num_shards, which is 2");
+  CHECK_EQUAL(error({.num_shards = 91}), "There are fewer samples (90) than shards (91)");
+}
+
 TEST(weights_leave_arguments_without_effect) {
   MultiFormatArguments arguments{.shards = kShards, .weighting = {.class_balanced = true}, .initial_fill = 5};
   CHECK_EQUAL(warnings(multi_format_sampling(arguments)),

@@ -324,6 +324,8 @@ def test_shuffled_epochs_differ_and_repeat(root, reader):
         ({"weights": [0, *[1] * 18], "subset": [0]}, "weights are 0 for all samples that are left"),
         ({"weights": [1] * 19, "class_proportions": "balanced"}, "exclude each other"),
         ({"epoch_size": 0}, "epoch_size is 0, but must be from 1"),
+        ({"class_proportions": "balanced", "num_shards": 20}, "There are fewer samples (19) than shards (20)"),
+        ({"class_proportions": "balanced", "num_shards": 0}, "num_shards"),
         ({"epoch_size": 2, "num_shards": 3}, "epoch_size is 2, less than num_shards, which is 3"),
     ],
 )
