@@ -133,7 +133,7 @@ void Engine::finish(const Place &place, BatchPart &part) {
     if (options_.on_error == OnError::raise) throw;
     load.replacement = std::make_unique<Delivered>(replacement(load.entry, error.what(), part));
   }
-  load.finished = true;
+  load.finished = 1;
 }
 
 Engine::Delivered Engine::deliver(const std::shared_ptr<Load> &load) const {
@@ -180,12 +180,16 @@ void Engine::count_reading(const Sample &sample, BatchPart &part) {
 
 void Engine::count(const Place &place, int64_t bytes, BatchPart &part) {
   if (place.plan.epoch != epoch_) {
-    current_bytes_ = next_bytes_;
+    current_bytes_ += next_bytes_;  // what has not come in this epoch stays
     next_bytes_ = 0;
     epoch_ = place.plan.epoch;
   }
-  if (place.in_memory) current_bytes_ -= bytes;
-  if (place.plan.keep) next_bytes_ += bytes;
+  const uint32_t epoch = uint32_t(epoch_) & 0x7FFFFFFF;
+  if (place.in_memory) (place.load->kept_in == epoch ? next_bytes_ : current_bytes_) -= bytes;
+  if (place.plan.keep) {
+    next_bytes_ += bytes;
+    place.load->kept_in = epoch;
+  }
 
   FormatCounts &format = part.formats[size_t(catalogue_.entries[place.load->entry].format)];
   (place.in_memory ? format.hits : format.misses)++;

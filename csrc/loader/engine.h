@@ -75,7 +75,8 @@ class Engine {
     Sample sample;
     std::unique_ptr<const Delivered> replacement;  // null if the sample is good
     uint32_t entry;
-    bool finished = false;  // has been read and counted, or replaced
+    uint32_t finished : 1 = 0;  // has been read and counted, or replaced
+    uint32_t kept_in : 31 = 0;  // epoch, but for its high bits, of the batch delivered last that keeps it
   };
   // Loads are told apart by their entries.
   struct ByEntry {

@@ -11,6 +11,7 @@ namespace {
 loader::LiquidArguments Arguments(const dali::OpSpec &spec) {
   loader::LiquidArguments arguments;
   arguments.shards = ShardArguments(spec);
+  arguments.weighting = WeightingArguments(spec);
   arguments.policy = spec.GetArgument<std::string>("policy");
   arguments.read_order = spec.GetArgument<std::string>("read_order");
   arguments.cache_size = spec.GetArgument<int64_t>("cache_size");

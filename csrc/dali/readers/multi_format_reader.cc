@@ -12,6 +12,7 @@ namespace {
 loader::MultiFormatArguments Arguments(const dali::OpSpec &spec) {
   loader::MultiFormatArguments arguments;
   arguments.shards = ShardArguments(spec);
+  arguments.weighting = WeightingArguments(spec);
   if (std::string mix; spec.TryGetArgument(mix, "mix")) arguments.mix = std::move(mix);
   arguments.random_shuffle = spec.GetArgument<bool>("random_shuffle");
   arguments.shuffle_after_epoch = spec.GetArgument<bool>("shuffle_after_epoch");

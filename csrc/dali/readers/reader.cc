@@ -50,6 +50,18 @@ loader::ShardOptions ShardArguments(const dali::OpSpec &spec) {
   return shards;
 }
 
+loader::WeightingArguments WeightingArguments(const dali::OpSpec &spec) {
+  loader::WeightingArguments arguments;
+  if (std::vector<float> weights; spec.TryGetRepeatedArgument(weights, "weights"))
+    arguments.weights = std::move(weights);
+  if (std::vector<float> proportions; spec.TryGetRepeatedArgument(proportions, "class_proportions"))
+    arguments.class_proportions = std::move(proportions);
+  arguments.class_balanced = spec.GetArgument<bool>("class_balanced");
+  if (int64_t size; spec.TryGetArgument(size, "epoch_size")) arguments.epoch_size = size;
+  arguments.labels_are_classes = spec.GetArgument<int>("label_columns") == 0;
+  return arguments;
+}
+
 Reader::Reader(const dali::OpSpec &spec, loader::Sampling sampling)
     : Operator(spec),
       sampling_(std::move(sampling)),
@@ -94,6 +106,14 @@ loader::CatalogueOptions Reader::ListingOptions() const {
   if (std::vector<std::string> paths; spec_.TryGetRepeatedArgument(paths, "companion_files"))
     options.companion_files = std::move(paths);
   spec_.TryGetRepeatedArgument(options.missing_companions, "missing_companions");
+  if (std::vector<int> indices; spec_.TryGetRepeatedArgument(indices, "subset_indices"))
+    options.subset.indices = std::move(indices);
+  if (std::vector<std::string> files; spec_.TryGetRepeatedArgument(files, "subset_files"))
+    options.subset.files = std::move(files);
+  if (std::vector<float> range; spec_.TryGetRepeatedArgument(range, "subset_range"))
+    options.subset.range = std::move(range);
+  options.subset.seed = spec_.GetArgument<int64_t>("subset_seed");
+  options.weights = sampling_.weighting.weights;
   return options;
 }
 
@@ -116,12 +136,12 @@ loader::Engine &Reader::engine() const {
 }
 
 std::unique_ptr<loader::SampleOrder> Reader::MakeOrder(const loader::Catalogue &catalogue) const {
-  return std::make_unique<loader::SampleOrder>(sampling_.shards, catalogue.entries.size(),
+  return std::make_unique<loader::SampleOrder>(sampling_.shards, sampling_.epoch_size(catalogue),
                                                sampling_.make_plan(catalogue, seed_));
 }
 
 dali::ReaderMeta Reader::GetReaderMeta() const {
-  const auto size = static_cast<int64_t>(engine().catalogue().entries.size());
+  const int64_t size = sampling_.epoch_size(engine().catalogue());
   const loader::ShardOptions &shards = sampling_.shards;
   dali::ReaderMeta meta;
   meta.epoch_size = size;
@@ -249,6 +269,34 @@ Needs `label_columns`.)code",
 
 How many images have none, and which, is reported when the pipeline is built.)code",
         std::vector<std::string>{dali_l3::loader::kMissingIsBad})
+    .AddOptionalArg<std::vector<int>>(
+        "subset_indices", R"code(Which samples to read, as indices into the order in which the dataset is listed.)code",
+        nullptr)
+    .AddOptionalArg<std::vector<std::string>>("subset_files",
+                                              R"code(Which samples to read, as paths, relative to `file_root`.)code",
+                                              nullptr)
+    .AddOptionalArg<std::vector<float>>("subset_range",
+                                        R"code(Which part of the samples to read: its begin and its end, from 0 to 1.
+
+The part is cut from a random order that depends on `subset_seed` alone, and holds the labels in proportion. Ranges that do not overlap
+have no sample in common.)code",
+                                        nullptr)
+    .AddOptionalArg("subset_seed", R"code(Seed of the order that `subset_range` is cut from.)code", int64_t{0})
+    .AddOptionalArg<std::vector<float>>("weights",
+                                        R"code(How often each sample is drawn in an epoch, compared with the others.
+
+One number for each sample, in the order in which the dataset is listed, before a subset is taken and bad files are left out. Of a sample
+with the share `s` of the sum of weights, every epoch holds the floor or the ceiling of ``s * epoch_size`` draws; what is rounded off takes
+turns, so that many epochs together are exact.)code",
+                                        nullptr)
+    .AddOptionalArg<std::vector<float>>("class_proportions", R"code(The proportion of each class in an epoch, by label.
+
+The counts are exact as with `weights`. The samples of a class take turns.)code",
+                                        nullptr)
+    .AddOptionalArg("class_balanced", R"code(Whether all classes have equal proportions in an epoch.)code", false)
+    .AddOptionalArg<int64_t>("epoch_size",
+                             R"code(Samples of an epoch over all shards. By default as many as there are.)code",
+                             nullptr)
     .AddOptionalArg(
         "on_error",
         R"code(What to do about files that are missing, empty or unreadable, of no known image format, or found

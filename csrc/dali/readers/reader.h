@@ -17,8 +17,9 @@ namespace dali_l3 {
 // The outputs that a reader has for companions.
 int CompanionOutputs(const dali::OpSpec &spec);
 
-// Which samples form an epoch.
+// Which samples form an epoch, and how often they come.
 loader::ShardOptions ShardArguments(const dali::OpSpec &spec);
+loader::WeightingArguments WeightingArguments(const dali::OpSpec &spec);
 
 // An operator without inputs that outputs the files of the engine's batches, without copying them: the image, its
 // companions, the label.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "arguments/weighting.h"
 #include "dataset/catalogue.h"
 #include "plans/sample_order.h"
 #include "plans/shards.h"
@@ -19,13 +20,18 @@ struct Sampling {
   ShardOptions shards;
   bool needs_formats = false, needs_sizes = false;  ///< of every file, in the catalogue
   uint64_t cache_bytes = 0;                         ///< memory for what the plan keeps
+  WeightingArguments weighting = {};
   std::function<std::unique_ptr<EpochPlan>(const Catalogue &catalogue, int64_t seed)> make_plan;
   std::vector<std::string> warnings = {};  ///< a line each: arguments that have no effect
+
+  /** Samples of an epoch over all shards. */
+  int64_t epoch_size(const Catalogue &catalogue) const { return weighting.size(catalogue); }
 };
 
-/** The arguments of readers.multi_format, which are those of fn.readers.file and `mix`. */
+/** The arguments of readers.multi_format, which are those of fn.readers.file, `mix` and those of weighting. */
 struct MultiFormatArguments {
   ShardOptions shards;
+  WeightingArguments weighting = {};
   std::optional<std::string> mix = {};
   bool random_shuffle = false, shuffle_after_epoch = false;
   std::optional<int> initial_fill = {};
@@ -39,6 +45,7 @@ Sampling multi_format_sampling(const MultiFormatArguments &arguments);
 /** The arguments of readers.liquid. */
 struct LiquidArguments {
   ShardOptions shards;
+  WeightingArguments weighting = {};
   std::string policy = "liquid", read_order = "random";
   int64_t cache_size = 0;  ///< bytes
   bool random_shuffle = true;

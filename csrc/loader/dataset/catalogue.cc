@@ -96,6 +96,13 @@ void list_files(const CatalogueOptions &options, Catalogue &catalogue) {
   }
 }
 
+void add_weights(const std::vector<float> &weights, std::vector<Entry> &entries) {
+  if (weights.size() != entries.size())
+    throw std::runtime_error("The argument weights has " + counted(weights.size(), "number") +
+                             ", but the dataset has " + counted(entries.size(), "sample"));
+  for (size_t i = 0; i < entries.size(); i++) entries[i].weight = weights[i];
+}
+
 // What to do where companion `c` does not exist.
 const std::string &if_missing(const CatalogueOptions &options, size_t c) {
   return options.missing_companions[options.missing_companions.size() == 1 ? 0 : c];
@@ -274,6 +281,8 @@ Catalogue list_dataset(const CatalogueOptions &options) {
   list_files(options, catalogue);
   if (options.strict) check_strictly(catalogue);
   add_companions(options, catalogue);
+  if (options.weights) add_weights(*options.weights, catalogue.entries);
+  select(options.subset, options.label_columns == 0, catalogue.entries);
   if (options.sniff || options.sizes || options.check_headers || companion_count(options) > 0)
     remove_bad(options, look_at_all(options, catalogue), catalogue);
   report_missing_companions(options, catalogue);

@@ -7,22 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "dataset/file_format.h"
+#include "dataset/entry.h"
+#include "dataset/subset.h"
 
 namespace dali_l3::loader {
-
-struct File {
-  std::string path;   ///< relative to the catalogue's root, or absolute
-  uint64_t size = 0;  ///< bytes; 0 if nobody asked
-};
-
-/** A sample. */
-struct Entry {
-  File file;
-  int label = 0;                            ///< with label_columns: the row of its numbers in Catalogue::label_values
-  FileFormat format = FileFormat::unknown;  ///< so also if nobody asked
-  std::vector<File> companions;             ///< a path that is empty: the image has none, and does well without
-};
 
 /** Names of CatalogueOptions::missing_companions. @{ */
 inline constexpr const char *kMissingIsBad = "error", *kMissingIsEmpty = "empty";
@@ -49,6 +37,8 @@ struct CatalogueOptions {
   /** What to do where a companion does not exist, once for all or for each of them: kMissingIsBad, kMissingIsEmpty, or
    * the path, relative to the root, of a file that takes its place. */
   std::vector<std::string> missing_companions = {kMissingIsBad};
+  Subset subset = {};
+  std::optional<std::vector<float>> weights = {};  ///< of each listed sample, whether it is in the subset or not
   OnError on_error = OnError::raise;
   bool strict = false;  ///< what users may not expect of the dataset, and what is listed twice, is an error
 
@@ -71,6 +61,8 @@ struct Catalogue {
 
 /**
  * Lists a dataset, with the entries and labels of fn.readers.file of DALI 2.4.0 in its order.
+ *
+ * Of these it takes the subset; paths outside it are not looked at.
  *
  * With OnError::skip and OnError::substitute entries with bad files or missing companions are left out.
  *

@@ -6,20 +6,10 @@
 #include <map>
 #include <utility>
 
+#include "plans/deal.h"
 #include "plans/random.h"
 
 namespace dali_l3::loader {
-namespace {
-
-// The share of one part when items 0, 1, 2 … are dealt round a circle of `parts` parts, of the items `begin` … `end` -
-// 1: the floor or the ceiling of (end - begin) / parts for every range of items. Part `parts` - 1 is dealt the first
-// item.
-int64_t dealt(int64_t begin, int64_t end, int64_t part, int64_t parts) {
-  return (end + part) / parts - (begin + part) / parts;
-}
-
-}  // namespace
-
 int64_t sample_count(std::span<const FormatGroup> groups) {
   int64_t count = 0;
   for (const FormatGroup &group : groups) count += static_cast<int64_t>(group.entries.size());
@@ -32,14 +22,7 @@ std::vector<FormatGroup> format_groups(std::span<const FileFormat> formats, cons
   std::map<FileFormat, std::vector<uint32_t>> by_format;
   for (int64_t i = 0; i < size; i++) by_format[formats[i]].push_back(static_cast<uint32_t>(i));
 
-  // Dealt in a circle, the last size % shards parts get one sample more. DALI's larger shards are others, so shards are
-  // renumbered.
-  const int64_t shards = options.num_shards, small_shards = shards - size % shards;
-  std::vector<int64_t> parts;
-  for (int64_t shard = 0, small = 0, large = small_shards; shard <= options.shard_id; shard++) {
-    parts.push_back(shard_size(shard, shards, size) > size / shards ? large++ : small++);
-  }
-
+  const Deal deal(options, size);
   std::vector<FormatGroup> groups;
   int64_t begin = 0;
   for (auto &[format, entries] : by_format) {
@@ -49,11 +32,7 @@ std::vector<FormatGroup> format_groups(std::span<const FileFormat> formats, cons
       shuffle(std::span(entries), random);
     }
     const int64_t end = begin + static_cast<int64_t>(entries.size());
-    int64_t first = 0, count = 0;
-    for (const int64_t part : parts) {
-      first += count;
-      count = dealt(begin, end, part, shards);
-    }
+    const auto [first, count] = deal.of(begin, end);
     FormatGroup group{format, {entries.begin() + first, entries.begin() + first + count}};
     std::sort(group.entries.begin(), group.entries.end());
     if (count > 0) groups.push_back(std::move(group));

@@ -2,10 +2,8 @@
 
 #include "plans/mix_plan.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "plans/random.h"
 #include "plans/stratified_epoch.h"
 
 namespace dali_l3::loader {
@@ -16,21 +14,8 @@ MixPlan::MixPlan(const ShardOptions &options, std::vector<FormatGroup> groups, b
 void MixPlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {
   Random random = epoch_random(seed_, static_cast<uint64_t>(epoch), options_.shard_id);
   std::vector<Stratum> strata;
-  for (const FormatGroup &group : groups_) {
-    strata.push_back({.misses = group.entries});
-    if (shuffled_) shuffle(std::span(strata.back().misses), random);
-  }
-  StratifiedEpoch stratified(std::move(strata), segments_of(options_, size_, epoch));
-  samples.clear();
-  while (!stratified.done()) {
-    const std::span segment = stratified.next(samples).samples;
-    if (shuffled_) {
-      shuffle(segment, random);
-    } else {
-      std::sort(segment.begin(), segment.end(),
-                [](const PlannedSample &a, const PlannedSample &b) { return a.entry < b.entry; });
-    }
-  }
+  for (const FormatGroup &group : groups_) strata.push_back({.misses = group.entries});
+  deal_epoch(std::move(strata), segments_of(options_, size_, epoch), shuffled_, random, samples);
 }
 
 }  // namespace dali_l3::loader

@@ -12,9 +12,9 @@ namespace dali_l3::loader {
 /** One place in a batch. */
 struct PlannedSample {
   uint32_t entry = 0;  ///< index into the catalogue's entries
-  bool hit =
-      false;  ///< held in memory since the epoch before; the one that kept it may stand earlier in the same batch
-  bool keep = false;     ///< to be held in memory until the next epoch has delivered it
+  bool hit = false;   ///< held in memory since it was last kept, perhaps earlier in the same batch; not in memory if it
+                      ///< comes for the first time
+  bool keep = false;  ///< to be held in memory until it comes again
   bool padding = false;  ///< repeats the sample before it, which may be in the batch before; neither hit nor keep
   uint32_t epoch = 0;    ///< 0-based; that of the padded sample for padding
 };

@@ -2,6 +2,7 @@
 
 #include "plans/stratified_epoch.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace dali_l3::loader {
@@ -38,6 +39,27 @@ StratifiedEpoch::Segment StratifiedEpoch::next(std::vector<PlannedSample> &sampl
     deal(stratum.misses, next_miss, kept + others - hits, false, samples);
   }
   return {std::span(samples).subspan(begin), counts};
+}
+
+void deal_epoch(std::vector<Stratum> strata, const Segments &segments, bool shuffled, Random &random,
+                std::vector<PlannedSample> &samples) {
+  if (shuffled) {
+    for (Stratum &stratum : strata) {
+      shuffle(std::span(stratum.hits), random);
+      shuffle(std::span(stratum.misses), random);
+    }
+  }
+  StratifiedEpoch stratified(std::move(strata), segments);
+  samples.clear();
+  while (!stratified.done()) {
+    const std::span segment = stratified.next(samples).samples;
+    if (shuffled) {
+      shuffle(segment, random);
+    } else {
+      std::sort(segment.begin(), segment.end(),
+                [](const PlannedSample &a, const PlannedSample &b) { return a.entry < b.entry; });
+    }
+  }
 }
 
 }  // namespace dali_l3::loader

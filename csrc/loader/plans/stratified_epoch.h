@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plans/apportion.h"
+#include "plans/random.h"
 #include "plans/sample_order.h"
 #include "plans/shards.h"
 
@@ -46,5 +47,12 @@ class StratifiedEpoch {
   int64_t segment_ = 0;
   Apportionment apportionment_;
 };
+
+/**
+ * Replaces `samples` by those of an epoch, dealt to its segments: shuffled, and so the samples of each segment, or each
+ * stratum as it is and the samples of each segment by entry.
+ */
+void deal_epoch(std::vector<Stratum> strata, const Segments &segments, bool shuffled, Random &random,
+                std::vector<PlannedSample> &samples);
 
 }  // namespace dali_l3::loader

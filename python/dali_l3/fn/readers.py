@@ -12,6 +12,7 @@ from .. import _plugin
 from ..memory import available_memory, total_memory
 from ..sizes import parse_size
 from ._given import given
+from ._sampling import Subset, operator_arguments
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -39,6 +40,11 @@ def multi_format(
     labels: Sequence[int] | int | None = None,
     label_values: ArrayLike | None = None,
     label_columns: int | None = None,
+    subset: Subset | None = None,
+    subset_seed: int | None = None,
+    weights: ArrayLike | None = None,
+    class_proportions: ArrayLike | Literal["balanced"] | None = None,
+    epoch_size: int | None = None,
     random_shuffle: bool | None = None,
     initial_fill: int | None = None,
     seed: int | None = None,
@@ -92,6 +98,20 @@ def multi_format(
         label_values: The labels of the `files` as numbers: of shape (files,), (files, label_columns), or all in one
             list, those of the first file first.
 
+        subset: Which samples to read, in the order of the dataset: a list of indices into that order (from 0, without
+            bad files left out); a list of paths, relative to `file_root`, or the path of a text file with one on each
+            line; a part of the dataset, such as 0.1; or where that part begins and ends, such as (0.9, 1.0). A part is
+            drawn at random, holds the classes in proportion, and has no sample in common with parts that do not overlap
+            it.
+        subset_seed: Seed of the draw of parts, 0 by default. It does not depend on `seed`.
+        weights: How often each sample is drawn in an epoch, compared with the others: a float32 that is not negative
+            for each sample, in the order of the dataset (before a subset is taken and bad files are left out). With the
+            share s of the sum of the weights, a sample is drawn s * epoch_size times in each epoch, rounded down or up,
+            in turns.
+        class_proportions: The proportions of the classes in an epoch, by label, or ``"balanced"`` for equal ones. The
+            samples of a class take turns. Cannot be combined with `weights`.
+        epoch_size: Samples of an epoch over all shards. By default as many as there are.
+
     `dali_l3.read_table` makes `files`, labels and `companion_files` of the columns of a CSV or Parquet file.
 
     The other arguments are those of `fn.readers.file`. Arguments that are None keep their default.
@@ -103,9 +123,11 @@ def multi_format(
     Raises:
         RuntimeError: When the pipeline is built or runs. The message names the file and the reason.
         ValueError: When the pipeline is built with wrong arguments.
+        TypeError, OSError: When `subset` is none, or names a file that cannot be read.
     """
     label_values, companion_files = _flat(label_values), _flat(companion_files)
     _, arguments = given(multi_format, locals())
+    arguments = operator_arguments(arguments)
     _plugin.load()
     from nvidia.dali import fn
 
@@ -135,6 +157,11 @@ def liquid(
     labels: Sequence[int] | int | None = None,
     label_values: ArrayLike | None = None,
     label_columns: int | None = None,
+    subset: Subset | None = None,
+    subset_seed: int | None = None,
+    weights: ArrayLike | None = None,
+    class_proportions: ArrayLike | Literal["balanced"] | None = None,
+    epoch_size: int | None = None,
     random_shuffle: Literal[True] | None = None,
     initial_fill: int | None = None,
     seed: int | None = None,
@@ -177,7 +204,7 @@ def liquid(
 
     Raises:
         ValueError, TypeError: When `cache_size` is not a size.
-        RuntimeError, ValueError: As `multi_format`.
+        RuntimeError, ValueError, TypeError, OSError: As `multi_format`.
 
     Warns:
         UserWarning: `cache_size` is more than the memory that is available.
@@ -192,6 +219,7 @@ def liquid(
         )
     label_values, companion_files = _flat(label_values), _flat(companion_files)
     _, arguments = given(liquid, locals())
+    arguments = operator_arguments(arguments)
     _plugin.load()
     from nvidia.dali import fn
 

@@ -528,4 +528,31 @@ TEST(listing_can_be_cancelled) {
   CHECK(contains(dataset.error(), "interrupted"));
 }
 
+TEST(what_is_outside_a_subset_is_not_looked_at) {
+  Dataset dataset;
+  for (const char *name : {"a/1.png", "a/2.png", "b/3.png", "b/4.png"}) dataset.write(name);
+  dataset.write("b/5.png", "").options.sizes = true;
+  dataset.options.subset.indices = {{0, 3}};
+  dataset.options.companions = {"{dir}/{stem}.png"};
+  CHECK_EQUAL(dataset.listed(), "a/1.png 0; b/4.png 1; ");
+  dataset.options.subset.indices = {{0, 4}};
+  CHECK(contains(dataset.error(), "1 of 2 samples has bad files"));
+  dataset.options.subset = {.files = {{"b/3.png"}}};
+  CHECK_EQUAL(dataset.listed(), "b/3.png 1; ");
+}
+
+TEST(weights_belong_to_listed_files) {
+  Dataset dataset;
+  for (const char *name : {"a/1.png", "a/2.png", "b/3.png", "b/4.png"}) dataset.write(name);
+  dataset.write("a/2.png", "").options.sniff = true;
+  dataset.options.on_error = OnError::skip;
+  dataset.options.weights = {{1, 2, 3, 4}};
+  dataset.options.subset.indices = {{0, 1, 3}};
+  std::string weights;
+  for (const Entry &entry : list_dataset(dataset.options).entries) weights += std::to_string(entry.weight) + " ";
+  CHECK_EQUAL(weights, "1.000000 4.000000 ");
+  dataset.options.weights = {{1, 2, 3}};
+  CHECK_EQUAL(dataset.error(), "The argument weights has 3 numbers, but the dataset has 4 samples");
+}
+
 }  // namespace

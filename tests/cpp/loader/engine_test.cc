@@ -2,6 +2,7 @@
 #include "engine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -13,6 +14,7 @@
 #include "plans/format_groups.h"
 #include "plans/liquid_plan.h"
 #include "plans/mix_plan.h"
+#include "plans/weighted_plan.h"
 #include "temporary_folder.h"
 #include "testing.h"
 
@@ -148,6 +150,44 @@ TEST(the_statistics_are_those_of_what_was_delivered) {
     held = epoch.next_bytes / int64_t(kSize);
     CHECK(held > 0 && held <= 10);
   }
+}
+
+TEST(samples_that_come_often_are_read_once_if_they_are_held) {
+  const Dataset dataset(12);
+  // Twelve draws an epoch of the first two samples, eight of the others; the first four are held.
+  WeightedSamples samples{.formats = std::vector<FileFormat>(12, FileFormat::unknown),
+                          .cell_of = {0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+                          .cells = {{0, 12}, {0, 8}}};
+  const ShardOptions shards{.batch_size = 5};
+  const WeightedPlanOptions options{
+      .shards = shards, .epoch_size = 20, .cache_bytes = 4 * kMemory, .constant_hits = true};
+  auto plan =
+      std::make_unique<WeightedPlan>(options, WeightedDraws(samples, shards, 20), std::vector<uint64_t>(12, kMemory));
+  Engine engine(dataset.catalogue(), std::make_unique<SampleOrder>(shards, 20, std::move(plan)),
+                {.reading = {.cache_bytes = 4 * kMemory}}, [](const std::string &) {});
+  std::map<int, int> draws;
+  for (int i = 0; i < 20; i++)
+    for (const auto &sample : engine.next_batch()) {
+      CHECK(bytes_of(*sample) == Dataset::content(sample->label));
+      draws[sample->label]++;
+    }
+  CHECK_EQUAL(draws[0] + draws[1], 60);
+
+  const Statistics statistics = engine.statistics();
+  CHECK(std::abs(statistics.hit_ratio - (12 + 2 * 0.8) / 20) < 1e-12);
+  CHECK_EQUAL(statistics.epochs.size(), size_t{5});
+  int64_t hits = 0, read = 0;
+  for (const BatchPart &epoch : statistics.epochs) {
+    for (const FormatCounts &counts : epoch.formats) hits += counts.hits;
+    read += epoch.files_read;
+    CHECK(epoch.current_bytes >= 0 && epoch.next_bytes >= 0);
+    CHECK(epoch.current_bytes + epoch.next_bytes <= 4 * int64_t(kSize));
+  }
+  CHECK_EQUAL(hits + read, 100);
+  CHECK(hits >= 60 + 2 * 4 - 4 - 2);  // each of the four is read once; the other two come about four times in 5 epochs
+  const BatchPart &last = statistics.epochs.back();
+  CHECK_EQUAL(last.current_bytes + last.next_bytes, 4 * int64_t(kSize));
+  CHECK_EQUAL(statistics.cache_bytes_peak, int64_t(4 * kMemory));
 }
 
 TEST(the_statistics_forget_what_is_long_past) {

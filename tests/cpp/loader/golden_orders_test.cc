@@ -7,13 +7,14 @@
 #include "plans/liquid_plan.h"
 #include "plans/minio_plan.h"
 #include "plans/mix_plan.h"
+#include "plans/weighted_plan.h"
 #include "testing.h"
 
 using namespace dali_l3::loader;
 
 namespace {
 
-enum class Policy { mix, shuffled_mix, minio, liquid, sequential_liquid };
+enum class Policy { mix, shuffled_mix, minio, liquid, sequential_liquid, weighted };
 
 // A dataset of several formats and of files that differ in size.
 struct Dataset {
@@ -32,6 +33,15 @@ struct Dataset {
 
 std::unique_ptr<EpochPlan> make_plan(Policy policy, const Dataset &dataset, const ShardOptions &shards, uint64_t memory,
                                      uint64_t seed) {
+  if (policy == Policy::weighted) {
+    const auto size = static_cast<int64_t>(dataset.bytes.size());
+    WeightedSamples samples{dataset.formats, {}, {}};
+    for (int cell = 0; cell < 5; cell++) samples.cells.push_back({cell / 2, 1.0 + cell});
+    for (uint32_t i = 0; i < dataset.bytes.size(); i++) samples.cell_of.push_back(i * i * i % 5);
+    const WeightedPlanOptions options{
+        .shards = shards, .epoch_size = size, .seed = seed, .cache_bytes = memory, .constant_hits = true};
+    return std::make_unique<WeightedPlan>(options, WeightedDraws(samples, shards, size), dataset.bytes);
+  }
   std::vector<FormatGroup> groups = format_groups(dataset.formats, shards, policy != Policy::mix);
   if (policy == Policy::mix || policy == Policy::shuffled_mix)
     return std::make_unique<MixPlan>(shards, std::move(groups), policy == Policy::shuffled_mix, seed);
@@ -116,6 +126,9 @@ TEST(orders_never_change) {
       {Policy::sequential_liquid, 5, 0x7C4411756E8B0801},
       {Policy::sequential_liquid, 61, 0x878721E0451BF0E3},
       {Policy::sequential_liquid, 200, 0xB5D93331CAE57FAA},
+      {Policy::weighted, 5, 0x8A2941F79F7F81A6},
+      {Policy::weighted, 61, 0x858DB7B4BD8D7872},
+      {Policy::weighted, 200, 0x2CD48EDD8486B79F},
   };
   for (const auto &[policy, size, hash] : golden) {
     const testing::Context context("policy %d, %d samples", static_cast<int>(policy), static_cast<int>(size));

@@ -9,6 +9,7 @@
 #include "plans/liquid_plan.h"
 #include "plans/minio_plan.h"
 #include "plans/mix_plan.h"
+#include "plans/weighted_plan.h"
 #include "testing.h"
 
 using namespace dali_l3::loader;
@@ -154,6 +155,60 @@ TEST(multi_format_warns_of_arguments_without_effect) {
   CHECK_EQUAL(warnings(multi_format_sampling(arguments)), fill + seed);
 }
 
+TEST(weights_take_the_place_of_the_order) {
+  const WeightingArguments weighting{.epoch_size = 50};
+  const auto plan = [&](const WeightedPlanOptions &options, bool by_format) {
+    WeightedSamples samples = weighted_samples(weighting, catalogue());
+    if (!by_format) std::fill(samples.formats.begin(), samples.formats.end(), FileFormat::unknown);
+    return WeightedPlan(options, WeightedDraws(samples, kSticky, 50), pages());
+  };
+  WeightedPlanOptions options{.shards = kSticky, .epoch_size = 50, .seed = static_cast<uint64_t>(kSeed)};
+  for (const bool shuffled : {false, true}) {
+    options.shuffled = shuffled;
+    MultiFormatArguments arguments{.shards = kShards, .weighting = weighting, .random_shuffle = shuffled};
+    check_plan(multi_format_sampling(arguments), plan(options, false));
+    CHECK(!multi_format_sampling(arguments).needs_formats);
+    check_shards(multi_format_sampling(arguments), true);
+    arguments.mix = "dataset";
+    check_plan(multi_format_sampling(arguments), plan(options, true));
+    CHECK(multi_format_sampling(arguments).needs_formats);
+    CHECK_EQUAL(multi_format_sampling(arguments).epoch_size(catalogue()), 50);
+  }
+  LiquidArguments arguments{.shards = kShards, .weighting = weighting, .policy = "none", .cache_size = 100000};
+  check_plan(liquid_sampling(arguments), plan(options, true));
+  options.cache_bytes = 100000;
+  arguments.policy = "minio";
+  check_plan(liquid_sampling(arguments), plan(options, true));
+  options.constant_hits = true;
+  arguments.policy = "liquid";
+  check_plan(liquid_sampling(arguments), plan(options, true));
+  CHECK_EQUAL(liquid_sampling(arguments).cache_bytes, 100000u);
+  CHECK(liquid_sampling(arguments).needs_sizes);
+  CHECK_EQUAL(liquid_sampling({.shards = kShards}).epoch_size(catalogue()), kSize);
+}
+
+TEST(weights_need_shards_that_suit_the_epoch) {
+  const auto error = [](const ShardOptions &shards) {
+    return testing::error_of(
+        [&] { liquid_sampling({.shards = shards, .weighting = {.class_balanced = true}}).make_plan(catalogue(), 0); });
+  };
+  CHECK_EQUAL(error({.num_shards = 0}), "num_shards is 0, but must be at least 1");
+  CHECK_EQUAL(error({.shard_id = 2, .num_shards = 2}),
+              "shard_id is 2, but must be at least 0 and below num_shards, which is 2");
+  CHECK_EQUAL(error({.num_shards = 91}), "There are fewer samples (90) than shards (91)");
+}
+
+TEST(weights_leave_arguments_without_effect) {
+  MultiFormatArguments arguments{.shards = kShards, .weighting = {.class_balanced = true}, .initial_fill = 5};
+  CHECK_EQUAL(warnings(multi_format_sampling(arguments)),
+              "weighted sampling shuffles the whole shard: initial_fill has no effect.|");
+  arguments.shuffle_after_epoch_seed = 5;
+  arguments.shuffle_after_epoch = true;
+  CHECK_EQUAL(warnings(multi_format_sampling(arguments)),
+              "weighted sampling shuffles the whole shard: initial_fill has no effect.|shuffle_after_epoch_seed has no "
+              "effect without shuffle_after_epoch, nor with weighted sampling, which shuffles by seed.|");
+}
+
 // ---- readers.liquid -------------------------------------------------------------------------------------------------
 
 TEST(each_policy_has_its_plan) {
@@ -212,6 +267,8 @@ TEST(liquid_refuses_what_it_cannot_do) {
     CHECK_EQUAL(error({.shards = kShards, .policy = policy, .read_order = "sequential"}),
                 "read_order=\"sequential\" needs policy=\"liquid\"");
   }
+  CHECK_EQUAL(error({.shards = kShards, .weighting = {.class_balanced = true}, .read_order = "sequential"}),
+              "read_order=\"sequential\" cannot be used with weights, proportions of classes or epoch_size");
 }
 
 TEST(liquid_warns_of_arguments_without_effect) {

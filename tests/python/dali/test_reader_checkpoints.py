@@ -25,6 +25,8 @@ READERS = {
     "liquid, sequential": (readers.liquid, {"cache_size": 40000, "read_order": "sequential"}),
     "liquid, minio": (readers.liquid, {"cache_size": 40000, "policy": "minio"}),
     "liquid, none": (readers.liquid, {"policy": "none"}),
+    "multi_format, weighted": (readers.multi_format, {"weights": range(23), "epoch_size": 17, "random_shuffle": True}),
+    "liquid, balanced": (readers.liquid, {"class_proportions": "balanced", "cache_size": 40000}),
 }
 
 # In batches of 4, of 23 files: at the start, within the first epoch, around the borders of epochs, and much later.

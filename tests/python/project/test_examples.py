@@ -71,6 +71,7 @@ def test_encode_decode():
     [
         ("file_reader.py", ["data/l3"]),
         ("image_decoder.py", ["data/mix"]),
+        ("long_tail.py", ["data/l3"]),
         ("masks.py", ["data/l3", "../masks/{dir}/{stem}.png"]),
         ("resume.py", ["data/l3"]),
         ("dynamic_mode.py", ["data/l3"]),
