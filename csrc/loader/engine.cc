@@ -49,6 +49,7 @@ void Engine::set_order(std::unique_ptr<SampleOrder> order) {
   start_at(0);
   std::lock_guard lock(mutex_);
   statistics_.hit_ratio = order_->plan().hit_ratio();
+  statistics_.rest_batches = order_->rest_batches();
   statistics_.planned_bytes = static_cast<int64_t>(order_->plan().peak_bytes());
 }
 

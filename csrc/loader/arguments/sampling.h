@@ -11,6 +11,7 @@
 #include "dataset/catalogue.h"
 #include "plans/sample_order.h"
 #include "plans/shards.h"
+#include "settings.h"
 
 namespace dali_l3::loader {
 
@@ -18,8 +19,15 @@ namespace dali_l3::loader {
 struct Sampling {
   ShardOptions shards;
   bool needs_formats = false, needs_sizes = false;  ///< of every file, in the catalogue
-  uint64_t cache_bytes = 0;                         ///< memory for what the plan keeps
-  std::function<std::unique_ptr<EpochPlan>(const Catalogue &catalogue, int64_t seed)> make_plan;
+  bool shuffled = false;
+  bool follows_sizes = false;  ///< whether the order follows from sizes
+  uint64_t cache_bytes = 0;    ///< memory for what the plan keeps
+  /** The plan of a shard: `shards` is the member, or that of another shard, or with epochs that begin elsewhere. */
+  std::function<std::unique_ptr<EpochPlan>(const Catalogue &catalogue, int64_t seed, const ShardOptions &shards)>
+      make_plan;
+  Settings settings = {};  ///< the arguments that the order follows from, besides seed and shard_id
+  /** The sampling of the same reader with other settings. @throws std::invalid_argument where they are not its own */
+  std::function<Sampling(const Settings &settings)> with;
   std::vector<std::string> warnings = {};  ///< a line each: arguments that have no effect
 };
 

@@ -79,6 +79,9 @@ struct Catalogue {
  */
 Catalogue list_dataset(const CatalogueOptions &options);
 
+/** Bytes of memory that an entry's files take up, if their sizes are known. */
+uint64_t memory_of(const Entry &entry);
+
 /** How many companions an image has. @throws std::runtime_error if the options contradict each other */
 size_t companion_count(const CatalogueOptions &options);
 
