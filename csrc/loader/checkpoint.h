@@ -12,8 +12,8 @@ namespace dali_l3::loader {
 
 /** What the shards of one world have delivered. */
 struct Stage {
-  int64_t batches = 0;  ///< of each shard, at least 0
-  Settings arguments;   ///< see Sampling::settings
+  int64_t batches = 0;      ///< of each shard, at least 0
+  Settings arguments = {};  ///< see Sampling::settings
 
   bool operator==(const Stage &) const = default;
 };
@@ -22,8 +22,8 @@ struct Stage {
 struct Checkpoint {
   int64_t seed = 0;
   int shard_id = 0;
-  Settings dataset;           ///< see fingerprint.h
-  std::vector<Stage> stages;  ///< at least one; each goes on with what the one before has left of its epoch
+  Settings dataset = {};           ///< see fingerprint.h
+  std::vector<Stage> stages = {};  ///< at least one; each goes on with what the one before has left of its epoch
 
   bool operator==(const Checkpoint &) const = default;
 };

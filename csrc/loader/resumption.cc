@@ -23,17 +23,14 @@ const std::string *find(const Settings &settings, const std::string &name) {
   return setting == settings.end() ? nullptr : &setting->value;
 }
 
+// Of what both have: a setting that only one has goes with another that differs.
 std::vector<Difference> differences(const Settings &saved, const Settings &own) {
   std::vector<Difference> found;
-  const auto text = [](const std::string *value) { return value ? *value : "unused"; };
-  const auto compare = [&](const std::string &name) {
-    const std::string *theirs = find(saved, name), *ours = find(own, name);
-    if (theirs && ours && *theirs == *ours) return;
-    found.push_back({name, name + ": " + text(theirs) + " in the checkpoint, " + text(ours) + " here"});
-  };
-  for (const Setting &setting : own) compare(setting.name);
-  for (const Setting &setting : saved)
-    if (!find(own, setting.name)) compare(setting.name);
+  for (const auto &[name, value] : own) {
+    const std::string *theirs = find(saved, name);
+    if (theirs && *theirs != value)
+      found.push_back({name, name + ": " + *theirs + " in the checkpoint, " + value + " here"});
+  }
   return found;
 }
 
@@ -42,7 +39,7 @@ std::vector<Difference> dataset_differences(const Settings &saved, const Setting
   std::vector<Difference> found = differences(saved, own);
   const auto count = std::ranges::find(found, kFiles, &Difference::name);
   if (count != found.end()) return {*count};
-  for (Difference &difference : found) difference.text = "files: their " + difference.name + " have changed";
+  for (Difference &difference : found) difference.text = difference.name + " of the files: not those in the checkpoint";
   return found;
 }
 
@@ -127,6 +124,8 @@ Checkpoint resume(const Checkpoint &saved, const Checkpoint &own, OnMismatch on_
         ". on_mismatch=\"ignore\" takes its batch for one of this reader: samples may be repeated or left out");
   }
   if (same_world) {
+    if (saved.stages.back().arguments != arguments || saved.dataset != own.dataset)
+      throw std::invalid_argument("The checkpoint does not suit this reader: it tells too little");
     if (saved.shard_id != own.shard_id)
       require_common_seed(saved, own, "To go on from the checkpoint of another shard");
     return resumed;
@@ -150,6 +149,7 @@ std::unique_ptr<SampleOrder> make_order(const Checkpoint &checkpoint, const Samp
     const auto &[batches, arguments] = checkpoint.stages[i];
     const Sampling earlier = sampling.with(arguments);
     const ShardOptions &shards = earlier.shards;
+    check_shards(shards, std::ssize(catalogue.entries));
     rest = find_rest(shards.num_shards, shards.pad_last_batch || shards.num_shards == 1, batches, [&](int shard) {
       return shard_order(earlier, shard, catalogue, checkpoint.seed, before);
     });

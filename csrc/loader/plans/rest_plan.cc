@@ -22,9 +22,11 @@ Rest find_rest(int shards, bool aligned, int64_t batches,
                const std::function<std::unique_ptr<SampleOrder>(int shard_id)> &order_of) {
   int64_t first = INT64_MAX, end = 0;
   for (int shard = 0; shard < (aligned ? 1 : shards); shard++) {
-    const auto [epoch, position] = order_of(shard)->place_of(batches);
+    const std::unique_ptr<SampleOrder> order = order_of(shard);
+    const auto [epoch, position] = order->place_of(batches);
     first = std::min(first, epoch);
     end = std::max(end, epoch + (position > 0));
+    while (order->plan().total_size(end)) end++;  // that a world before has begun
   }
   if (end - first > kMostEpochs) {
     throw std::runtime_error("The shards that the checkpoint tells of are " + std::to_string(end - first) +

@@ -16,14 +16,14 @@ namespace dali_l3::loader {
 struct Rest {
   int64_t first_epoch = 0;  ///< that is not complete
   /** Of this epoch and those after it of which any shard has delivered something: the entries that none has delivered,
-   * ascending. Shards are at most an epoch apart, unless they differ in size and are not padded. */
+   * ascending. It is one epoch at most, unless shards differ in size and are not padded. */
   std::vector<std::vector<uint32_t>> epochs;
 
   bool operator==(const Rest &) const = default;
 };
 
 /**
- * The rest after each of `shards` shards has delivered `batches` batches.
+ * The rest after each of `shards` shards, at least one, has delivered `batches` batches.
  *
  * @param order_of the order of a shard
  * @param aligned whether all shards end their epochs with the same batch
