@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nvidia.dali import backend
+from nvidia.dali import backend, pipeline_def
 
+import dali_l3
 from dali_l3.fn import readers
 from reading import Reading, file_reader, read, write_dataset
 
@@ -495,3 +496,58 @@ def test_redistribution_needs_the_checkpoint_of_shard_0_and_its_seed(dataset):
         Reading(readers.liquid, checkpoint=first, pipeline_seed=8, **arguments | {"num_shards": 3})
     with pytest.raises(ValueError, match="To go on from the checkpoint of another shard, all shards need one seed"):
         Reading(readers.liquid, checkpoint=first, pipeline_seed=8, shard_id=1, **arguments)
+
+
+@pytest.mark.parametrize("policy", ["FILL", "PARTIAL", "DROP"])
+def test_pytorch_iterators_begin_behind_the_rest(dataset, policy):
+    pytest.importorskip("torch")
+    from nvidia.dali.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
+
+    files = [str(path.relative_to(dataset)) for path in sorted(Path(dataset).glob("*/*"))]
+
+    @pipeline_def(num_threads=2, device_id=None, seed=7, enable_checkpointing=True)
+    def numbers(rank, world):
+        return readers.liquid(
+            file_root=dataset,
+            files=files,
+            labels=list(range(23)),
+            shard_id=rank,
+            num_shards=world,
+            stick_to_shard=True,
+            pad_last_batch=True,
+            on_mismatch="redistribute",
+            name="reader",
+        )[1]
+
+    def iterator(pipe):
+        return DALIGenericIterator(
+            pipe, ["number"], reader_name="reader", last_batch_policy=LastBatchPolicy[policy], auto_reset=True
+        )
+
+    def batch(item):
+        return item[0]["number"][:, 0].tolist()
+
+    old = [iterator(numbers(rank, 2, batch_size=4)) for rank in range(2)]
+    seen = Counter(number for shard in old for _ in range(2) for number in batch(next(shard)))
+    checkpoint = old[0].checkpoints()[0]
+
+    later = []
+    for rank in range(3):
+        pipe = numbers(rank, 3, batch_size=5, checkpoint=checkpoint)
+        for _ in range(dali_l3.reader_stats(pipe, "reader")["rest_batches"]):
+            (rest,) = pipe.run()
+            seen.update({int(np.array(number)[0]) for number in rest})  # less padding
+        later.append(iterator(numbers(rank, 3, batch_size=5, checkpoint=pipe.checkpoint())))
+    assert seen == Counter(range(23))
+
+    for _ in range(2):  # epochs of 7, 8 and 8 samples
+        epochs = [[batch(item) for item in shard] for shard in later]
+        sizes = {"FILL": [[5, 5]] * 3, "PARTIAL": [[5, 2], [5, 3], [5, 3]], "DROP": [[5]] * 3}[policy]
+        assert [[len(numbers) for numbers in epoch] for epoch in epochs] == sizes
+        delivered = Counter(number for epoch in epochs for numbers in epoch for number in numbers)
+        if policy == "DROP":
+            assert max(delivered.values()) == 1
+        else:
+            assert set(delivered) == set(range(23))
+        if policy == "PARTIAL":
+            assert set(delivered.values()) == {1}
