@@ -64,9 +64,8 @@ std::string write_checkpoint(const Checkpoint &checkpoint) {
 Checkpoint parse_checkpoint(std::string_view text) {
   // One text for each state: whatever is wrong with a text, it is not the one of what it says.
   Checkpoint checkpoint = read(text);
-  const bool is_sound = !checkpoint.stages.empty() && std::ranges::all_of(checkpoint.stages, [](const Stage &stage) {
-    return stage.batches >= 0;
-  });
+  const bool is_sound = !checkpoint.stages.empty() &&
+                        std::ranges::all_of(checkpoint.stages, [](const Stage &stage) { return stage.batches >= 0; });
   if (!is_sound || write_checkpoint(checkpoint) != text)
     throw std::invalid_argument("This is not the checkpoint of a reader of this version of dali_l3, or it is damaged");
   return checkpoint;

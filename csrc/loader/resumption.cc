@@ -53,18 +53,12 @@ std::string listed(const std::vector<Difference> &differences) {
   return text;
 }
 
-// Whether the shards of the checkpoint's world draw by its seed. Those that were restored from one checkpoint do.
+// Throws unless all shards of the checkpoint's world draw by its seed. Those that were restored from one checkpoint do.
 void require_common_seed(const Checkpoint &saved, const Checkpoint &own, const std::string &purpose) {
   if (saved.stages.size() > 1 || saved.seed == own.seed) return;
   throw std::invalid_argument("The checkpoint was made with the seed " + std::to_string(saved.seed) +
                               ", and this reader has " + std::to_string(own.seed) + ". " + purpose +
                               ", all shards need one seed, before and after: give it to the reader or the pipeline");
-}
-
-std::vector<FileFormat> formats_of(const Sampling &sampling, const Catalogue &catalogue) {
-  std::vector<FileFormat> formats(catalogue.entries.size(), FileFormat::unknown);
-  for (size_t i = 0; sampling.needs_formats && i < formats.size(); i++) formats[i] = catalogue.entries[i].format;
-  return formats;
 }
 
 // The order of one shard of a world that begins with the rest of another; null: it begins with nothing delivered.
@@ -75,8 +69,9 @@ std::unique_ptr<SampleOrder> shard_order(const Sampling &sampling, int shard_id,
   const auto make_plan = [&](const ShardOptions &options) { return sampling.make_plan(catalogue, seed, options); };
   std::unique_ptr<EpochPlan> plan;
   if (rest) {
-    plan = std::make_unique<RestPlan>(*rest, shards, formats_of(sampling, catalogue), sampling.shuffled, seed,
-                                      make_plan);
+    std::vector<FileFormat> formats =
+        sampling.needs_formats ? formats_of(catalogue) : std::vector<FileFormat>(catalogue.entries.size());
+    plan = std::make_unique<RestPlan>(*rest, shards, std::move(formats), sampling.shuffled, seed, make_plan);
   } else {
     plan = make_plan(shards);
   }
@@ -130,7 +125,8 @@ Checkpoint resume(const Checkpoint &saved, const Checkpoint &own, OnMismatch on_
       require_common_seed(saved, own, "To go on from the checkpoint of another shard");
     return resumed;
   }
-  // The one of shard 0 for all: were each shard to take its own, nobody would notice that their seeds or batches differ.
+  // The one of shard 0 for all: were each shard to take its own, nobody would notice that their seeds or batches
+  // differ.
   if (saved.shard_id != 0) {
     throw std::invalid_argument("This is the checkpoint of shard " + std::to_string(saved.shard_id) +
                                 ". Use that of shard 0 for all shards: they share out what it has left of the epoch");
@@ -150,9 +146,8 @@ std::unique_ptr<SampleOrder> make_order(const Checkpoint &checkpoint, const Samp
     const Sampling earlier = sampling.with(arguments);
     const ShardOptions &shards = earlier.shards;
     check_shards(shards, std::ssize(catalogue.entries));
-    rest = find_rest(shards.num_shards, shards.pad_last_batch || shards.num_shards == 1, batches, [&](int shard) {
-      return shard_order(earlier, shard, catalogue, checkpoint.seed, before);
-    });
+    rest = find_rest(shards.num_shards, shards.pad_last_batch || shards.num_shards == 1, batches,
+                     [&](int shard) { return shard_order(earlier, shard, catalogue, checkpoint.seed, before); });
     before = &rest;
   }
   return shard_order(sampling, checkpoint.shard_id, catalogue, checkpoint.seed, before);

@@ -261,8 +261,9 @@ damaged by `check`.
 With the latter two all files are looked at when the pipeline is built; the bad ones are left out and reported. What goes bad later, or is
 only found then, is replaced and reported, and the length of the epoch stays.)code",
         "raise")
-    .AddOptionalArg("on_mismatch",
-                    R"code(What to do about a checkpoint that was made with other files, or with other arguments that the
+    .AddOptionalArg(
+        "on_mismatch",
+        R"code(What to do about a checkpoint that was made with other files, or with other arguments that the
 order follows from.
 
 * ``"raise"``: an error that says what differs.
@@ -270,7 +271,7 @@ order follows from.
   have left of the epoch, having delivered equally many batches, is dealt to the shards that there are now, each sample once. All of them
   go on from the checkpoint of shard 0, with the seed that it was made with. Later epochs are those of the arguments.
 * ``"ignore"``: the reader goes on with the batch of that number. Samples may be repeated or left out.)code",
-                    "raise")
+        "raise")
     .AddOptionalArg<std::string>(
         "substitute", R"code(Path of the file that takes the place of bad ones with ``on_error="substitute"``.
 

@@ -56,11 +56,11 @@ class Reader : public dali::Operator<dali::CPUBackend> {
   loader::Checkpoint &Origin() const;
 
   const loader::Sampling sampling_;
-  const int label_columns_;          // numbers of a label; 0: labels are integers
+  const int label_columns_;  // numbers of a label; 0: labels are integers
   const loader::OnMismatch on_mismatch_;
   mutable std::optional<loader::Checkpoint> origin_;  // empty until a checkpoint is saved or restored
-  mutable std::mutex engine_mutex_;  // guards its creation
-  mutable std::unique_ptr<loader::Engine> engine_;  // null until the dataset has been listed
+  mutable std::mutex engine_mutex_;                   // guards its creation
+  mutable std::unique_ptr<loader::Engine> engine_;    // null until the dataset has been listed
 };
 
 }  // namespace dali_l3

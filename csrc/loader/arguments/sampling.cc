@@ -16,10 +16,7 @@ namespace dali_l3::loader {
 namespace {
 
 std::vector<FormatGroup> groups_of(const Catalogue &catalogue, const ShardOptions &shards, bool draw) {
-  std::vector<FileFormat> formats;
-  formats.reserve(catalogue.entries.size());
-  for (const Entry &entry : catalogue.entries) formats.push_back(entry.format);
-  return format_groups(formats, shards, draw);
+  return format_groups(formats_of(catalogue), shards, draw);
 }
 
 std::vector<uint64_t> memory_of(const Catalogue &catalogue) {
@@ -29,9 +26,9 @@ std::vector<uint64_t> memory_of(const Catalogue &catalogue) {
   return bytes;
 }
 
-// Every argument that the order follows from, besides seed and shard_id, by the name that users know it by, and none that
-// has no effect beside those before it. What is listed here is compared when a reader goes on from a checkpoint, and
-// what the checkpoint's own order is found from. @{
+// Every argument that the order follows from, besides seed and shard_id, by the name that users know it by, and none
+// that has no effect beside those before it. What is listed here is compared when a reader goes on from a checkpoint,
+// and what the checkpoint's own order is found from. @{
 template <typename Visit>
 void visit_shards(ShardOptions &shards, bool keeps_shard, Visit visit) {
   visit("batch_size", shards.batch_size);
@@ -193,9 +190,7 @@ Sampling liquid_sampling(const LiquidArguments &arguments) {
     };
   }
   sampling.settings = settings_of(arguments);
-  sampling.with = [](const Settings &settings) {
-    return liquid_sampling(from_settings<LiquidArguments>(settings));
-  };
+  sampling.with = [](const Settings &settings) { return liquid_sampling(from_settings<LiquidArguments>(settings)); };
   if (arguments.has_initial_fill)
     sampling.warnings.emplace_back("readers.liquid shuffles the whole shard: initial_fill has no effect.");
   if (arguments.has_shuffle_after_epoch_seed)

@@ -245,6 +245,13 @@ void remove_bad(const CatalogueOptions &options, const std::vector<std::string> 
 
 }  // namespace
 
+std::vector<FileFormat> formats_of(const Catalogue &catalogue) {
+  std::vector<FileFormat> formats;
+  formats.reserve(catalogue.entries.size());
+  for (const Entry &entry : catalogue.entries) formats.push_back(entry.format);
+  return formats;
+}
+
 uint64_t memory_of(const Entry &entry) {
   uint64_t bytes = extents(entry.file.size);
   for (const File &companion : entry.companions) bytes += extents(companion.size);

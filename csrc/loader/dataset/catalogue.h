@@ -79,6 +79,9 @@ struct Catalogue {
  */
 Catalogue list_dataset(const CatalogueOptions &options);
 
+/** The format of every entry. */
+std::vector<FileFormat> formats_of(const Catalogue &catalogue);
+
 /** Bytes of memory that an entry's files take up, if their sizes are known. */
 uint64_t memory_of(const Entry &entry);
 

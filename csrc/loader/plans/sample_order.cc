@@ -16,10 +16,7 @@ constexpr int64_t kMostDelivered = int64_t{1} << 36;
 }  // namespace
 
 SampleOrder::SampleOrder(const ShardOptions &options, int64_t catalogue_size, std::unique_ptr<EpochPlan> plan)
-    : options_(options),
-      catalogue_size_(catalogue_size),
-      plan_(std::move(plan)),
-      epoch_(plan_->first_epoch() - 1) {}
+    : options_(options), catalogue_size_(catalogue_size), plan_(std::move(plan)), epoch_(plan_->first_epoch() - 1) {}
 
 // Samples of an epoch, with padding.
 int64_t SampleOrder::padded_size(int64_t epoch) const {

@@ -69,8 +69,7 @@ struct Segments {
 /** Where batch borders cut an epoch of a shard that has `epoch_size` samples in every epoch. */
 inline Segments segments_of(const ShardOptions &options, int64_t epoch_size, int64_t epoch) {
   const int64_t batch = options.batch_size;
-  const int64_t begun =
-      options.pad_last_batch ? 0 : (options.begun + epoch % batch * (epoch_size % batch)) % batch;
+  const int64_t begun = options.pad_last_batch ? 0 : (options.begun + epoch % batch * (epoch_size % batch)) % batch;
   const int64_t first = begun == 0 ? 0 : std::min(batch - begun, epoch_size), rest = epoch_size - first;
   return {.first = first, .full_count = rest / batch, .full = batch, .last = rest % batch};
 }

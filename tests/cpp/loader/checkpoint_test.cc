@@ -23,7 +23,9 @@ const Checkpoint kCheckpoints[] = {
     {.seed = INT64_MAX,
      .shard_id = INT32_MAX,
      .dataset = {{"files", "23"}, {"names", "0123abcd"}},
-     .stages = {{.batches = 12, .arguments = {{"reader", "liquid"}, {"read_order", ""}, {"value", "a=b"}}}, {}, {7, {}}}},
+     .stages = {{.batches = 12, .arguments = {{"reader", "liquid"}, {"read_order", ""}, {"value", "a=b"}}},
+                {},
+                {7, {}}}},
     {.shard_id = -1, .stages = {{}}},
 };
 

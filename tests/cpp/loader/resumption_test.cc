@@ -119,8 +119,10 @@ class Training {
     return epoch;
   }
 
-  // Whether every sample has been delivered once in each of the epochs so far.
+  // Whether every sample has been delivered once in each complete epoch, and at most once in the others.
   bool is_exact() const {
+    for (const auto &[epoch, times] : times_)
+      if (std::ranges::max(times) > 1) return false;
     for (int64_t epoch = 0; epoch < this->epoch(); epoch++) {
       const auto times = times_.find(static_cast<uint32_t>(epoch));
       if (times == times_.end() || std::ranges::count(times->second, 1) != std::ssize(catalogue_.entries)) return false;
@@ -313,13 +315,14 @@ TEST(the_error_names_all_that_differs) {
   const Checkpoint saved = own(multi_format_sampling({.shards = {.num_shards = 2, .batch_size = 32}}));
   const Checkpoint other =
       own(multi_format_sampling({.shards = {.num_shards = 4, .stick_to_shard = true, .batch_size = 16}}));
-  CHECK_EQUAL(refusal(saved, other),
-              std::string("The checkpoint does not suit this reader:\n"
-                          "  batch_size: 32 in the checkpoint, 16 here\n"
-                          "  num_shards: 2 in the checkpoint, 4 here\n"
-                          "  stick_to_shard: False in the checkpoint, True here\n"
-                          "on_mismatch=\"redistribute\" deals the rest of the epoch to the shards that there are now. ") +
-                  kIgnore);
+  CHECK_EQUAL(
+      refusal(saved, other),
+      std::string("The checkpoint does not suit this reader:\n"
+                  "  batch_size: 32 in the checkpoint, 16 here\n"
+                  "  num_shards: 2 in the checkpoint, 4 here\n"
+                  "  stick_to_shard: False in the checkpoint, True here\n"
+                  "on_mismatch=\"redistribute\" deals the rest of the epoch to the shards that there are now. ") +
+          kIgnore);
   const Checkpoint liquid = own(liquid_sampling({.shards = {.batch_size = 4}}));
   CHECK_EQUAL(refusal(saved, liquid, OnMismatch::redistribute),
               std::string("The checkpoint does not suit this reader:\n"
@@ -498,6 +501,29 @@ TEST(checkpoints_that_tell_nonsense_are_refused) {
   Checkpoint empty = own(sampling);
   empty.stages.back().arguments.clear();
   CHECK_EQUAL(refusal(empty, own(sampling)), "The checkpoint does not suit this reader: it tells too little");
+}
+
+TEST(whatever_a_checkpoint_tells_it_is_read_or_refused) {
+  const char *const values[] = {"",     "0",     "1",       "-1",     "7",
+                                "20",   "50",    "1e3",     "False",  "True",
+                                "None", "minio", "dataset", "liquid", "9223372036854775807"};
+  Random random{3};
+  int read = 0;
+  for (int i = 0; i < 1000; i++) {
+    const Sampling sampling = i % 2 ? liquid_sampling({.shards = {.num_shards = 2, .batch_size = 3}})
+                                    : multi_format_sampling({.shards = {.num_shards = 2, .batch_size = 3},
+                                                             .random_shuffle = random.below(2) == 1});
+    Checkpoint checkpoint = own(sampling);
+    for (uint32_t stages = 1 + random.below(2); stages > 0; stages--) {
+      Stage &stage = *checkpoint.stages.insert(checkpoint.stages.begin(), checkpoint.stages.back());
+      stage.batches = random.below(20);
+      for (uint32_t changes = random.below(3); changes > 0; changes--)
+        stage.arguments[random.below(stage.arguments.size())].value = values[random.below(std::size(values))];
+    }
+    // Any other error than those of error_of() ends the test.
+    read += testing::error_of([&] { make_order(checkpoint, sampling, kDataset)->seek(0); }).empty();
+  }
+  CHECK(read > 100 && read < 900);
 }
 
 TEST(on_mismatch_has_three_values) {

@@ -471,10 +471,14 @@ def test_the_rest_comes_from_disk_and_then_the_hit_ratio_is_back(dataset):
     arguments = {"file_root": dataset, "cache_size": 40000, "pad_last_batch": True, "on_mismatch": "redistribute"}
     reading = Reading(readers.liquid, checkpointing=True, batch_size=4, **arguments)
     reading.pass_over(6 + 2)
-    other = Reading(readers.liquid, checkpoint=reading.pipeline.checkpoint(), batch_size=5, **arguments)
+    checkpoint = reading.pipeline.checkpoint()
+    other = Reading(readers.liquid, checkpointing=True, checkpoint=checkpoint, batch_size=5, **arguments)
     assert reading.statistics()["rest_batches"] == 0
     assert other.statistics()["rest_batches"] == 3  # of the 15 samples that are left
-    other.pass_over(3 + 4 * 5)
+    other.pass_over(1)
+    again = Reading(readers.liquid, checkpoint=other.pipeline.checkpoint(), batch_size=5, **arguments)
+    assert again.statistics()["rest_batches"] == 2
+    other.pass_over(2 + 4 * 5)
     epochs = other.statistics()["epochs"][:5]
     hits = [sum(counts["hits"] for counts in epoch["formats"].values()) for epoch in epochs]
     held = round(23 * other.statistics()["hit_ratio"])
