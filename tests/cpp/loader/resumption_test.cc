@@ -156,7 +156,7 @@ ShardOptions random_shards(Random &random, int64_t size) {
 
 TEST(every_epoch_is_delivered_exactly_once_whatever_worlds_share_it) {
   Random random{1};
-  for (int i = 0; i < 100; i++) {
+  for (int i = 0; i < 50; i++) {
     for (const auto &[name, world] : kWorlds) {
       const Catalogue dataset = catalogue(1 + random.below(60), 1 + random.below(3));
       Training training(dataset);
