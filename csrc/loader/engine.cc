@@ -57,13 +57,15 @@ void Engine::seek(int64_t batch) {
   start_at(batch);
 }
 
-// Forgets all that has been scheduled and held.
+// Forgets all that has been scheduled and held, and begins with a batch.
 void Engine::start_at(int64_t batch) {
   scheduled_.clear();
   last_scheduled_.reset();
   held_.clear();
   current_bytes_ = next_bytes_ = 0;
   position_ = batch;
+  std::lock_guard lock(mutex_);
+  statistics_.rest_batches = std::max<int64_t>(0, order_->rest_batches() - batch);
 }
 
 Engine::Batch Engine::next_batch() {

@@ -38,6 +38,7 @@ struct Statistics {
   std::deque<BatchPart> epochs;   ///< one for each epoch; the last one is under way
   std::deque<BatchPart> batches;  ///< one for each batch, two or more where it crosses an epoch's border
   double hit_ratio = 0;           ///< the plan's; see EpochPlan
+  int64_t rest_batches = 0;       ///< the first batches, which hold what another world has left of an epoch
   int64_t planned_bytes = 0;      ///< the most that the plan keeps within cache_size in the first three epochs
   int64_t cache_bytes_used = 0;   ///< of cache_size: held for an epoch, or evicted and not yet released by the pipeline
   int64_t cache_bytes_peak = 0;

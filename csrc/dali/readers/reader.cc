@@ -8,7 +8,6 @@
 
 #include "dali/pipeline/operator/checkpointing/op_checkpoint.h"
 #include "interrupt.h"
-#include "loader/checkpoint.h"
 #include "reader_statistics.h"
 
 namespace dali_l3 {
@@ -66,7 +65,7 @@ Reader::Reader(const dali::OpSpec &spec, loader::Sampling sampling)
     : Operator(spec),
       sampling_(std::move(sampling)),
       label_columns_(spec.GetArgument<int>("label_columns")),
-      seed_(spec.GetArgument<int64_t>("seed")) {
+      on_mismatch_(loader::parse_on_mismatch(spec.GetArgument<std::string>("on_mismatch"))) {
   if (spec.GetArgument<bool>("skip_cached_images"))
     throw std::invalid_argument(
         "skip_cached_images is not supported: this reader does not know of the decoder's cache");
@@ -117,6 +116,8 @@ loader::CatalogueOptions Reader::ListingOptions() const {
   return options;
 }
 
+int64_t Reader::Seed() const { return spec_.GetArgument<int64_t>("seed"); }
+
 loader::Engine &Reader::engine() const {
   std::lock_guard lock(engine_mutex_);
   if (engine_) return *engine_;
@@ -130,14 +131,10 @@ loader::Engine &Reader::engine() const {
     catalogue = loader::list_dataset(listing);
   }
   for (const std::string &problem : catalogue.problems) Warn(problem);
-  auto order = MakeOrder(catalogue);
+  auto order = std::make_unique<loader::SampleOrder>(sampling_.shards, sampling_.epoch_size(catalogue),
+                                                     sampling_.make_plan(catalogue, Seed(), sampling_.shards));
   engine_ = std::make_unique<loader::Engine>(std::move(catalogue), std::move(order), options, Warn);
   return *engine_;
-}
-
-std::unique_ptr<loader::SampleOrder> Reader::MakeOrder(const loader::Catalogue &catalogue) const {
-  return std::make_unique<loader::SampleOrder>(sampling_.shards, sampling_.epoch_size(catalogue),
-                                               sampling_.make_plan(catalogue, seed_));
 }
 
 dali::ReaderMeta Reader::GetReaderMeta() const {
@@ -189,16 +186,26 @@ void Reader::RunImpl(dali::Workspace &ws) {
   }
 }
 
+loader::Checkpoint &Reader::Origin() const {
+  if (!origin_) origin_ = loader::first_checkpoint(sampling_, engine().catalogue(), Seed());
+  return *origin_;
+}
+
 void Reader::SaveState(dali::OpCheckpoint &checkpoint, dali::AccessOrder /*order*/) {
-  checkpoint.MutableCheckpointState() = loader::Checkpoint{seed_, engine().position()};
+  loader::Checkpoint state = Origin();
+  state.stages.back().batches = engine().position();
+  checkpoint.MutableCheckpointState() = std::move(state);
 }
 
 void Reader::RestoreState(const dali::OpCheckpoint &checkpoint) {
-  const auto [seed, batch] = checkpoint.CheckpointState<loader::Checkpoint>();
-  loader::Engine &engine = this->engine();
+  const auto &saved = checkpoint.CheckpointState<loader::Checkpoint>();
+  loader::Checkpoint &origin = Origin();
+  loader::Checkpoint resumed = loader::resume(saved, origin, on_mismatch_, Warn);
   // A pipeline without a seed draws another every time.
-  if (std::exchange(seed_, seed) != seed) engine.set_order(MakeOrder(engine.catalogue()));
-  engine.seek(batch);
+  if (resumed.seed != origin.seed || resumed.stages.size() > 1)
+    engine().set_order(loader::make_order(resumed, sampling_, engine().catalogue()));
+  engine().seek(resumed.stages.back().batches);
+  origin = std::move(resumed);
 }
 
 std::string Reader::SerializeCheckpoint(const dali::OpCheckpoint &checkpoint) const {
@@ -308,6 +315,17 @@ damaged by `check`.
 
 With the latter two all files are looked at when the pipeline is built; the bad ones are left out and reported. What goes bad later, or is
 only found then, is replaced and reported, and the length of the epoch stays.)code",
+        "raise")
+    .AddOptionalArg(
+        "on_mismatch",
+        R"code(What to do about a checkpoint that was made with other files, or with other arguments that the
+order follows from.
+
+* ``"raise"``: an error that says what differs.
+* ``"redistribute"``: another batch size, `num_shards`, `stick_to_shard`, `pad_last_batch` or `cache_size` is no error. What all shards
+  have left of the epoch, having delivered equally many batches, is dealt to the shards that there are now, each sample once. All of them
+  go on from the checkpoint of shard 0, with the seed that it was made with. Later epochs are those of the arguments.
+* ``"ignore"``: the reader goes on with the batch of that number. Samples may be repeated or left out.)code",
         "raise")
     .AddOptionalArg<std::string>(
         "substitute", R"code(Path of the file that takes the place of bad ones with ``on_error="substitute"``.

@@ -4,13 +4,16 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "dali/pipeline/operator/operator.h"
 #include "loader/arguments/reading.h"
 #include "loader/arguments/sampling.h"
+#include "loader/checkpoint.h"
 #include "loader/engine.h"
+#include "loader/resumption.h"
 
 namespace dali_l3 {
 
@@ -49,13 +52,16 @@ class Reader : public dali::Operator<dali::CPUBackend> {
   loader::ReadingArguments ReadArguments() const;
   loader::CatalogueOptions ListingOptions() const;
   loader::Engine &engine() const;
-  std::unique_ptr<loader::SampleOrder> MakeOrder(const loader::Catalogue &catalogue) const;
+  int64_t Seed() const;  // of the argument
+  // What the next batch follows from, except the number of batches since.
+  loader::Checkpoint &Origin() const;
 
   const loader::Sampling sampling_;
-  const int label_columns_;          // numbers of a label; 0: labels are integers
-  int64_t seed_;                     // of the order: the argument's, or that of the checkpoint that has been restored
-  mutable std::mutex engine_mutex_;  // guards its creation
-  mutable std::unique_ptr<loader::Engine> engine_;  // null until the dataset has been listed
+  const int label_columns_;  // numbers of a label; 0: labels are integers
+  const loader::OnMismatch on_mismatch_;
+  mutable std::optional<loader::Checkpoint> origin_;  // empty until a checkpoint is saved or restored
+  mutable std::mutex engine_mutex_;                   // guards its creation
+  mutable std::unique_ptr<loader::Engine> engine_;    // null until the dataset has been listed
 };
 
 }  // namespace dali_l3

@@ -3,10 +3,11 @@
 #include "arguments/sampling.h"
 
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
-#include "input/arena.h"
+#include "dataset/checksum.h"
 #include "plans/file_plan.h"
 #include "plans/format_groups.h"
 #include "plans/liquid_plan.h"
@@ -18,21 +19,101 @@ namespace dali_l3::loader {
 namespace {
 
 std::vector<FormatGroup> groups_of(const Catalogue &catalogue, const ShardOptions &shards, bool draw) {
-  std::vector<FileFormat> formats;
-  formats.reserve(catalogue.entries.size());
-  for (const Entry &entry : catalogue.entries) formats.push_back(entry.format);
-  return format_groups(formats, shards, draw);
+  return format_groups(formats_of(catalogue), shards, draw);
 }
 
-// Bytes of memory that each entry takes up when it is held.
 std::vector<uint64_t> memory_of(const Catalogue &catalogue) {
   std::vector<uint64_t> bytes;
   bytes.reserve(catalogue.entries.size());
-  for (const Entry &entry : catalogue.entries) {
-    bytes.push_back(extents(entry.file.size));
-    for (const File &companion : entry.companions) bytes.back() += extents(companion.size);
-  }
+  for (const Entry &entry : catalogue.entries) bytes.push_back(memory_of(entry));
   return bytes;
+}
+
+// Every argument that the order follows from, besides seed and shard_id, by the name that users know it by, and none
+// that has no effect beside those before it. What is listed here is compared when a reader goes on from a checkpoint,
+// and what the checkpoint's own order is found from. @{
+template <typename Visit>
+void visit_shards(ShardOptions &shards, bool keeps_shard, Visit visit) {
+  visit("batch_size", shards.batch_size);
+  visit("num_shards", shards.num_shards);
+  if (shards.num_shards > 1 && !keeps_shard) visit("stick_to_shard", shards.stick_to_shard);
+  visit("pad_last_batch", shards.pad_last_batch);
+}
+
+template <typename Visit>
+void visit_settings(MultiFormatArguments &arguments, Visit visit) {
+  visit("mix", arguments.mix);
+  const bool mixes = arguments.mix || arguments.weighting.used();  // either shuffles the whole shard
+  bool &shuffles = arguments.random_shuffle, &shuffles_after = arguments.shuffle_after_epoch;
+  if (mixes) shuffles |= std::exchange(shuffles_after, false);  // of the two either has the same effect
+  visit("random_shuffle", shuffles);
+  if (shuffles && !mixes) {
+    arguments.initial_fill = arguments.initial_fill.value_or(FilePlanOptions{}.initial_fill);
+    visit("initial_fill", *arguments.initial_fill);
+  }
+  if (!mixes) visit("shuffle_after_epoch", shuffles_after);
+  if (shuffles_after) {
+    arguments.shuffle_after_epoch_seed = arguments.shuffle_after_epoch_seed.value_or(kDaliSeed);
+    visit("shuffle_after_epoch_seed", *arguments.shuffle_after_epoch_seed);
+    visit("enable_checkpointing", arguments.checkpointing);
+  }
+  visit_shards(arguments.shards, mixes || shuffles_after, visit);
+}
+
+template <typename Visit>
+void visit_settings(LiquidArguments &arguments, Visit visit) {
+  visit("policy", arguments.policy);
+  if (arguments.policy == "liquid") {
+    visit("read_order", arguments.read_order);
+    visit("cache_size", arguments.cache_size);
+  }
+  visit_shards(arguments.shards, true, visit);
+}
+// @}
+
+// The checksum of an argument that is a list.
+std::string checksum_of(const std::optional<std::vector<float>> &values) {
+  if (!values) return "None";
+  Checksum checksum;
+  checksum.add(values->data(), values->size() * sizeof(float));
+  return checksum.text();
+}
+
+// Compared, but not found again from a checkpoint: see draws_by_weights().
+Settings settings_of(const WeightingArguments &weighting) {
+  return {{"weights", checksum_of(weighting.weights)},
+          {"class_proportions", weighting.class_balanced ? "balanced" : checksum_of(weighting.class_proportions)},
+          {"epoch_size", weighting.epoch_size ? to_text(*weighting.epoch_size) : "None"}};
+}
+
+[[noreturn]] void fail_setting(const std::string &name) {
+  throw std::invalid_argument("The checkpoint does not suit this reader: it has no such value of " + name);
+}
+
+constexpr const char *name_of(const MultiFormatArguments *) { return "multi_format"; }
+constexpr const char *name_of(const LiquidArguments *) { return "liquid"; }
+
+template <typename Arguments>
+Settings settings_of(Arguments arguments) {
+  Settings settings{{"reader", name_of(&arguments)}};
+  visit_settings(arguments, [&](const char *name, const auto &value) { settings.push_back({name, to_text(value)}); });
+  std::ranges::copy(settings_of(arguments.weighting), std::back_inserter(settings));
+  return settings;
+}
+
+template <typename Arguments>
+Arguments from_settings(const Settings &settings) {
+  Arguments arguments;
+  const auto value_of = [&](const char *name) {
+    const auto setting = std::ranges::find(settings, name, &Setting::name);
+    if (setting == settings.end()) fail_setting(name);
+    return setting->value;
+  };
+  if (value_of("reader") != name_of(&arguments)) fail_setting("reader");
+  visit_settings(arguments, [&](const char *name, auto &value) {
+    if (!from_text(value_of(name), value)) fail_setting(name);
+  });
+  return arguments;
 }
 
 // The order of fn.readers.file.
@@ -47,8 +128,11 @@ Sampling file_sampling(const MultiFormatArguments &arguments) {
   Sampling sampling;
   sampling.shards = arguments.shards;
   sampling.shards.stick_to_shard |= arguments.shuffle_after_epoch;
-  sampling.make_plan = [options](const Catalogue &catalogue, int64_t seed) {
+  sampling.shuffled = arguments.random_shuffle || arguments.shuffle_after_epoch;
+  sampling.make_plan = [options](const Catalogue &catalogue, int64_t seed, const ShardOptions &shards) {
     FilePlanOptions seeded = options;
+    seeded.shards = shards;
+    seeded.shards.stick_to_shard = options.shards.stick_to_shard;  // which shuffle_after_epoch excludes, and implies
     seeded.seed = seed;
     return std::make_unique<FilePlan>(seeded, static_cast<int64_t>(catalogue.entries.size()));
   };
@@ -60,7 +144,8 @@ Sampling mix_sampling(const ShardOptions &shards, bool shuffled) {
   sampling.shards = shards;
   sampling.shards.stick_to_shard = true;
   sampling.needs_formats = true;
-  sampling.make_plan = [shards = sampling.shards, shuffled](const Catalogue &catalogue, int64_t seed) {
+  sampling.shuffled = shuffled;
+  sampling.make_plan = [shuffled](const Catalogue &catalogue, int64_t seed, const ShardOptions &shards) {
     return std::make_unique<MixPlan>(shards, groups_of(catalogue, shards, shuffled), shuffled, seed);
   };
   return sampling;
@@ -75,8 +160,11 @@ Sampling weighted_sampling(WeightedPlanOptions options, const WeightingArguments
   sampling.needs_formats = by_format;
   sampling.cache_bytes = options.cache_bytes;
   sampling.weighting = weighting;
-  sampling.make_plan = [options, weighting, by_format](const Catalogue &catalogue, int64_t seed) {
+  sampling.shuffled = options.shuffled;
+  sampling.make_plan = [options, weighting, by_format](const Catalogue &catalogue, int64_t seed,
+                                                       const ShardOptions &shards) {
     WeightedPlanOptions seeded = options;
+    seeded.shards = shards;
     seeded.seed = static_cast<uint64_t>(seed);
     seeded.epoch_size = weighting.size(catalogue);
     check_shards(seeded.shards, seeded.epoch_size);
@@ -92,17 +180,17 @@ Sampling weighted_sampling(WeightedPlanOptions options, const WeightingArguments
 Sampling held_sampling(const LiquidArguments &arguments) {
   Sampling sampling = mix_sampling(arguments.shards, true);
   sampling.cache_bytes = static_cast<uint64_t>(arguments.cache_size);
-  const LiquidPlanOptions options{.shards = sampling.shards,
-                                  .cache_bytes = sampling.cache_bytes,
-                                  .sequential = arguments.read_order == "sequential"};
-  const bool is_liquid = arguments.policy == "liquid";
-  sampling.make_plan = [options, is_liquid](const Catalogue &catalogue, int64_t seed) -> std::unique_ptr<EpochPlan> {
-    LiquidPlanOptions seeded = options;
-    seeded.seed = static_cast<uint64_t>(seed);
-    std::vector<FormatGroup> groups = groups_of(catalogue, options.shards, true);
+  const bool is_liquid = arguments.policy == "liquid", is_sequential = arguments.read_order == "sequential";
+  sampling.make_plan = [cache_bytes = sampling.cache_bytes, is_liquid, is_sequential](
+                           const Catalogue &catalogue, int64_t seed_value,
+                           const ShardOptions &shards) -> std::unique_ptr<EpochPlan> {
+    const auto seed = static_cast<uint64_t>(seed_value);
+    std::vector<FormatGroup> groups = groups_of(catalogue, shards, true);
     const std::vector<uint64_t> bytes = memory_of(catalogue);
-    if (is_liquid) return std::make_unique<LiquidPlan>(seeded, std::move(groups), bytes);
-    return std::make_unique<MinioPlan>(seeded.shards, std::move(groups), bytes, seeded.cache_bytes, seeded.seed);
+    if (!is_liquid) return std::make_unique<MinioPlan>(shards, std::move(groups), bytes, cache_bytes, seed);
+    const LiquidPlanOptions options{
+        .shards = shards, .cache_bytes = cache_bytes, .seed = seed, .sequential = is_sequential};
+    return std::make_unique<LiquidPlan>(options, std::move(groups), bytes);
   };
   return sampling;
 }
@@ -126,6 +214,11 @@ void check(const LiquidArguments &arguments) {
 
 }  // namespace
 
+bool draws_by_weights(const Settings &settings) {
+  const Settings unused = settings_of(WeightingArguments{});
+  return !std::ranges::all_of(unused, [&](const Setting &setting) { return std::ranges::count(settings, setting); });
+}
+
 Sampling multi_format_sampling(const MultiFormatArguments &arguments) {
   const bool mixes = arguments.mix.has_value();
   if (mixes && *arguments.mix != "dataset")
@@ -141,6 +234,10 @@ Sampling multi_format_sampling(const MultiFormatArguments &arguments) {
   if (arguments.shuffle_after_epoch_seed && (mixes || weights || !arguments.shuffle_after_epoch))
     sampling.warnings.push_back("shuffle_after_epoch_seed has no effect without shuffle_after_epoch, nor with " +
                                 shuffler + ", which shuffles by seed.");
+  sampling.settings = settings_of(arguments);
+  sampling.with = [](const Settings &settings) {
+    return multi_format_sampling(from_settings<MultiFormatArguments>(settings));
+  };
   return sampling;
 }
 
@@ -153,6 +250,9 @@ Sampling liquid_sampling(const LiquidArguments &arguments) {
                       : arguments.policy == "none" ? mix_sampling(arguments.shards, true)
                                                    : held_sampling(arguments);
   sampling.needs_sizes = true;
+  sampling.follows_sizes = arguments.policy == "liquid";
+  sampling.settings = settings_of(arguments);
+  sampling.with = [](const Settings &settings) { return liquid_sampling(from_settings<LiquidArguments>(settings)); };
   if (arguments.has_initial_fill)
     sampling.warnings.emplace_back("readers.liquid shuffles the whole shard: initial_fill has no effect.");
   if (arguments.has_shuffle_after_epoch_seed)

@@ -12,6 +12,7 @@
 #include "dataset/catalogue.h"
 #include "plans/sample_order.h"
 #include "plans/shards.h"
+#include "settings.h"
 
 namespace dali_l3::loader {
 
@@ -19,14 +20,24 @@ namespace dali_l3::loader {
 struct Sampling {
   ShardOptions shards;
   bool needs_formats = false, needs_sizes = false;  ///< of every file, in the catalogue
-  uint64_t cache_bytes = 0;                         ///< memory for what the plan keeps
+  bool shuffled = false;
+  bool follows_sizes = false;  ///< whether the order follows from sizes
+  uint64_t cache_bytes = 0;    ///< memory for what the plan keeps
   WeightingArguments weighting = {};
-  std::function<std::unique_ptr<EpochPlan>(const Catalogue &catalogue, int64_t seed)> make_plan;
+  /** The plan of a shard: `shards` is the member, or that of another shard, or with epochs that begin elsewhere. */
+  std::function<std::unique_ptr<EpochPlan>(const Catalogue &catalogue, int64_t seed, const ShardOptions &shards)>
+      make_plan;
+  Settings settings = {};  ///< the arguments that the order follows from, besides seed and shard_id
+  /** The sampling of the same reader with other settings. @throws std::invalid_argument where they are not its own */
+  std::function<Sampling(const Settings &settings)> with;
   std::vector<std::string> warnings = {};  ///< a line each: arguments that have no effect
 
   /** Samples of an epoch over all shards. */
   int64_t epoch_size(const Catalogue &catalogue) const { return weighting.size(catalogue); }
 };
+
+/** Whether samples are drawn by weights, by Sampling::settings: the rest of such an epoch is not dealt anew. */
+bool draws_by_weights(const Settings &settings);
 
 /** The arguments of readers.multi_format, which are those of fn.readers.file, `mix` and those of weighting. */
 struct MultiFormatArguments {

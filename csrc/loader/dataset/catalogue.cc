@@ -15,6 +15,7 @@
 #include "dataset/counted.h"
 #include "dataset/discovery.h"
 #include "dataset/file_list.h"
+#include "input/arena.h"
 #include "input/file_reading.h"
 #include "input/open_file.h"
 #include "input/read_pool.h"
@@ -250,6 +251,19 @@ void remove_bad(const CatalogueOptions &options, const std::vector<std::string> 
 }
 
 }  // namespace
+
+std::vector<FileFormat> formats_of(const Catalogue &catalogue) {
+  std::vector<FileFormat> formats;
+  formats.reserve(catalogue.entries.size());
+  for (const Entry &entry : catalogue.entries) formats.push_back(entry.format);
+  return formats;
+}
+
+uint64_t memory_of(const Entry &entry) {
+  uint64_t bytes = extents(entry.file.size);
+  for (const File &companion : entry.companions) bytes += extents(companion.size);
+  return bytes;
+}
 
 size_t companion_count(const CatalogueOptions &options) {
   if (!options.companion_files) return options.companions.size();

@@ -71,6 +71,12 @@ struct Catalogue {
  */
 Catalogue list_dataset(const CatalogueOptions &options);
 
+/** The format of every entry. */
+std::vector<FileFormat> formats_of(const Catalogue &catalogue);
+
+/** Bytes of memory that an entry's files take up, if their sizes are known. */
+uint64_t memory_of(const Entry &entry);
+
 /** How many companions an image has. @throws std::runtime_error if the options contradict each other */
 size_t companion_count(const CatalogueOptions &options);
 

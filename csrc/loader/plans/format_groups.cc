@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "plans/deal.h"
@@ -17,10 +18,17 @@ int64_t sample_count(std::span<const FormatGroup> groups) {
 }
 
 std::vector<FormatGroup> format_groups(std::span<const FileFormat> formats, const ShardOptions &options, bool draw) {
-  const auto size = static_cast<int64_t>(formats.size());
-  check_shards(options, size);
+  check_shards(options, static_cast<int64_t>(formats.size()));
+  std::vector<uint32_t> all(formats.size());
+  std::iota(all.begin(), all.end(), 0);
+  return format_groups(all, formats, options, draw);
+}
+
+std::vector<FormatGroup> format_groups(std::span<const uint32_t> some, std::span<const FileFormat> formats,
+                                       const ShardOptions &options, bool draw) {
+  const auto size = static_cast<int64_t>(some.size());
   std::map<FileFormat, std::vector<uint32_t>> by_format;
-  for (int64_t i = 0; i < size; i++) by_format[formats[i]].push_back(static_cast<uint32_t>(i));
+  for (const uint32_t entry : some) by_format[formats[entry]].push_back(entry);
 
   const Deal deal(options, size);
   std::vector<FormatGroup> groups;

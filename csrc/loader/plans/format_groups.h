@@ -31,4 +31,8 @@ int64_t sample_count(std::span<const FormatGroup> groups);
  */
 std::vector<FormatGroup> format_groups(std::span<const FileFormat> formats, const ShardOptions &options, bool draw);
 
+/** The same for some of the entries, ascending. If there are fewer than shards, some shards get none. */
+std::vector<FormatGroup> format_groups(std::span<const uint32_t> some, std::span<const FileFormat> formats,
+                                       const ShardOptions &options, bool draw);
+
 }  // namespace dali_l3::loader

@@ -16,22 +16,27 @@ constexpr int64_t kMostDelivered = int64_t{1} << 36;
 }  // namespace
 
 SampleOrder::SampleOrder(const ShardOptions &options, int64_t catalogue_size, std::unique_ptr<EpochPlan> plan)
-    : batch_size_(options.batch_size),
-      padded_batches_(options.pad_last_batch ? padded_epoch_batches(options, catalogue_size) : 0),
-      plan_(std::move(plan)) {}
+    : options_(options), catalogue_size_(catalogue_size), plan_(std::move(plan)), epoch_(plan_->first_epoch() - 1) {}
+
+// Samples of an epoch, with padding.
+int64_t SampleOrder::padded_size(int64_t epoch) const {
+  if (!options_.pad_last_batch) return plan_->epoch_size(epoch);
+  const int64_t total = plan_->total_size(epoch).value_or(catalogue_size_);
+  return padded_epoch_batches(options_, total) * options_.batch_size;
+}
 
 void SampleOrder::begin_epoch(int64_t epoch) {
   plan_->plan(epoch, samples_);
   for (PlannedSample &sample : samples_) sample.epoch = static_cast<uint32_t>(epoch);
   epoch_ = epoch;
-  epoch_end_ = padded_batches_ ? padded_batches_ * batch_size_ : static_cast<int64_t>(samples_.size());
+  epoch_end_ = padded_size(epoch);
   position_ = 0;
 }
 
 void SampleOrder::next_batch(std::vector<PlannedSample> &batch) {
   batch.clear();
-  for (int64_t i = 0; i < batch_size_; i++) {
-    if (position_ == epoch_end_) begin_epoch(epoch_ + 1);
+  for (int64_t i = 0; i < options_.batch_size; i++) {
+    while (position_ == epoch_end_) begin_epoch(epoch_ + 1);
     if (position_ < static_cast<int64_t>(samples_.size())) {
       batch.push_back(samples_[position_]);
     } else {
@@ -42,16 +47,22 @@ void SampleOrder::next_batch(std::vector<PlannedSample> &batch) {
   }
 }
 
-void SampleOrder::seek(int64_t batch) {
-  if (batch < 0 || batch > kMostDelivered / batch_size_)
+SampleOrder::Place SampleOrder::place_of(int64_t batch) const {
+  if (batch < 0 || batch > kMostDelivered / options_.batch_size)
     throw std::runtime_error("There is no batch " + std::to_string(batch));
-  int64_t epoch = 0, position = batch * batch_size_;
-  if (padded_batches_) {
-    epoch = batch / padded_batches_;
-    position -= epoch * padded_batches_ * batch_size_;
-  } else {
-    for (int64_t size; position >= (size = plan_->epoch_size(epoch)); epoch++) position -= size;
-  }
+  Place place{plan_->first_epoch(), batch * options_.batch_size};
+  for (int64_t size; place.position >= (size = padded_size(place.epoch)); place.epoch++) place.position -= size;
+  return place;
+}
+
+int64_t SampleOrder::rest_batches() const {
+  int64_t size = 0;
+  for (int64_t epoch = plan_->first_epoch(); plan_->total_size(epoch); epoch++) size += padded_size(epoch);
+  return (size + options_.batch_size - 1) / options_.batch_size;
+}
+
+void SampleOrder::seek(int64_t batch) {
+  const auto [epoch, position] = place_of(batch);
   begin_epoch(epoch);
   position_ = position;
 }

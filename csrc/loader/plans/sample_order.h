@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "plans/shards.h"
@@ -24,11 +25,18 @@ class EpochPlan {
  public:
   virtual ~EpochPlan() = default;
 
+  /** Number of the epoch that comes first. */
+  virtual int64_t first_epoch() const { return 0; }
+
   /** Samples of an epoch, at least 1, without padding. */
   virtual int64_t epoch_size(int64_t epoch) const = 0;
 
-  /** Replaces `samples` by those of an epoch, all but `epoch` set. Cheapest for the epoch after the one planned last.
-   */
+  /** Samples of an epoch over all shards, where these are not the whole catalogue. If there are fewer than shards, an
+   * epoch_size() may be 0. */
+  virtual std::optional<int64_t> total_size(int64_t /*epoch*/) const { return {}; }
+
+  /** Replaces `samples` by those of an epoch, all but `epoch` set; by one of padding, to be repeated, if it has none.
+   * Cheapest for the epoch after the one planned last. */
   virtual void plan(int64_t epoch, std::vector<PlannedSample> &samples) = 0;
 
   /** The part of the samples that are hits from the second epoch on, from 0 (nothing fits) to 1 (everything does). */
@@ -49,16 +57,28 @@ class SampleOrder {
   /** Makes batch number `batch` (0-based) the next one. Throws std::runtime_error where there can be no such batch. */
   void seek(int64_t batch);
 
+  /** Where a batch begins. */
+  struct Place {
+    int64_t epoch, position;  ///< `position` samples, with padding, are before it in its epoch
+  };
+  /** Throws as seek(). */
+  Place place_of(int64_t batch) const;
+
+  /** The first batches that hold samples of epochs which are not the whole catalogue; see EpochPlan::total_size(). */
+  int64_t rest_batches() const;
+
   const EpochPlan &plan() const { return *plan_; }
+  EpochPlan &plan() { return *plan_; }
 
  private:
+  int64_t padded_size(int64_t epoch) const;
   void begin_epoch(int64_t epoch);
 
-  const int64_t batch_size_;
-  const int64_t padded_batches_;  // of an epoch; 0 where epochs follow one another without padding
+  const ShardOptions options_;
+  const int64_t catalogue_size_;
   const std::unique_ptr<EpochPlan> plan_;
   std::vector<PlannedSample> samples_;  // of the current epoch
-  int64_t epoch_ = -1;                  // -1: none is planned yet
+  int64_t epoch_;                       // before the first one: none is planned yet
   int64_t epoch_end_ = 0;               // samples of the epoch with padding
   int64_t position_ = 0;                // next one
 };

@@ -18,6 +18,7 @@ struct ShardOptions {
   bool stick_to_shard = false;  ///< the same shard in every epoch; otherwise the next one, in a circle
   bool pad_last_batch = false;  ///< every epoch begins a batch, and all shards deliver equally many batches
   int batch_size = 1;
+  int64_t begun = 0;  ///< samples in the batch in which epoch 0 begins, without padding
 };
 
 /** Throws std::runtime_error where the options are out of range for a catalogue of `size` entries. */
@@ -68,9 +69,17 @@ struct Segments {
 /** Where batch borders cut an epoch of a shard that has `epoch_size` samples in every epoch. */
 inline Segments segments_of(const ShardOptions &options, int64_t epoch_size, int64_t epoch) {
   const int64_t batch = options.batch_size;
-  const int64_t begun = options.pad_last_batch ? 0 : epoch % batch * (epoch_size % batch) % batch;
+  const int64_t begun = options.pad_last_batch ? 0 : (options.begun + epoch % batch * (epoch_size % batch)) % batch;
   const int64_t first = begun == 0 ? 0 : std::min(batch - begun, epoch_size), rest = epoch_size - first;
   return {.first = first, .full_count = rest / batch, .full = batch, .last = rest % batch};
+}
+
+/** The options with which an epoch, of a shard that has `epoch_size` samples in every epoch, begins `position` samples
+ * after the border of a batch. */
+inline ShardOptions with_epoch_at(ShardOptions options, int64_t position, int64_t epoch_size, int64_t epoch) {
+  const int64_t batch = options.batch_size;
+  options.begun = (position % batch + (batch - epoch % batch) * (epoch_size % batch)) % batch;
+  return options;
 }
 
 }  // namespace dali_l3::loader

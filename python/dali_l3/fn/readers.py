@@ -27,6 +27,7 @@ def multi_format(
     missing_companions: Sequence[str] | str | None = None,
     on_error: Literal["raise", "skip", "substitute"] | None = None,
     substitute: str | None = None,
+    on_mismatch: Literal["raise", "redistribute", "ignore"] | None = None,
     check: Literal["none", "headers", "content"] | None = None,
     strict: bool | None = None,
     use_o_direct: bool | None = None,
@@ -85,6 +86,10 @@ def multi_format(
             by `check`: ``"raise"``, ``"skip"`` (a good sample of the same format replaces them) or ``"substitute"``
             (the file `substitute` replaces them, with the label of the bad file).
         substitute: Path of a file, for ``on_error="substitute"``. Cannot be combined with `companions`.
+        on_mismatch: What to do about a checkpoint made with other files, or with other arguments that the order
+            follows from: ``"raise"`` (default); ``"redistribute"``: what shards of another number, batch size, padding
+            or `cache_size` have left of the epoch is dealt to the shards that there are now, each sample once; or
+            ``"ignore"``: the reader goes on with the batch of that number.
         check: How closely images are checked. ``"none"`` (default). ``"headers"``: files must contain everything that a
             decoder needs before the pixels, and be as long as their header says. ``"content"``: also, each time a file
             is read from disk, checks all checksums of L3 and PNG files, and whether JPEG and TIFF files are cut off.
@@ -144,6 +149,7 @@ def liquid(
     missing_companions: Sequence[str] | str | None = None,
     on_error: Literal["raise", "skip", "substitute"] | None = None,
     substitute: str | None = None,
+    on_mismatch: Literal["raise", "redistribute", "ignore"] | None = None,
     check: Literal["none", "headers", "content"] | None = None,
     strict: bool | None = None,
     use_o_direct: bool | None = None,

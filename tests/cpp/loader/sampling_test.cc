@@ -58,7 +58,7 @@ std::vector<PlannedSample> samples(EpochPlan &plan) {
 // Checks that the arguments ask for a plan of this kind that delivers what `expected` does.
 template <typename Plan>
 void check_plan(const Sampling &sampling, Plan expected) {
-  const std::unique_ptr<EpochPlan> plan = sampling.make_plan(catalogue(), kSeed);
+  const std::unique_ptr<EpochPlan> plan = sampling.make_plan(catalogue(), kSeed, sampling.shards);
   CHECK(dynamic_cast<Plan *>(plan.get()));
   CHECK_EQUAL(plan->hit_ratio(), expected.hit_ratio());
   CHECK(samples(*plan) == samples(expected));
@@ -106,7 +106,7 @@ TEST(shuffle_after_epoch_keeps_the_shard) {
 
 TEST(arguments_of_the_file_reader_that_exclude_each_other) {
   const auto error = [](const MultiFormatArguments &arguments) {
-    return testing::error_of([&] { multi_format_sampling(arguments).make_plan(catalogue(), 0); });
+    return testing::error_of([&] { multi_format_sampling(arguments).make_plan(catalogue(), 0, kShards); });
   };
   CHECK_EQUAL(error({.shards = kShards, .random_shuffle = true, .shuffle_after_epoch = true}),
               "shuffle_after_epoch and random_shuffle exclude each other");
@@ -245,7 +245,7 @@ TEST(any_size_of_memory) {
   CHECK_EQUAL(liquid_sampling({.shards = kShards, .cache_size = 0}).cache_bytes, 0u);
   const Sampling most = liquid_sampling({.shards = kShards, .cache_size = INT64_MAX});
   CHECK_EQUAL(most.cache_bytes, static_cast<uint64_t>(INT64_MAX));
-  CHECK_EQUAL(most.make_plan(catalogue(), 0)->hit_ratio(), 1);
+  CHECK_EQUAL(most.make_plan(catalogue(), 0, most.shards)->hit_ratio(), 1);
 }
 
 TEST(liquid_refuses_what_it_cannot_do) {

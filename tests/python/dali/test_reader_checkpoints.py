@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import zlib
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nvidia.dali import backend, pipeline_def
 
+import dali_l3
 from dali_l3.fn import readers
 from reading import Reading, file_reader, read, write_dataset
 
@@ -175,7 +182,9 @@ def test_what_was_in_memory_is_read_again_when_its_turn_comes_and_kept_from_then
 @both_executors
 def test_checkpoints_are_refused_by_readers_of_the_other_kind(dataset, exec_dynamic):
     theirs = Reading(file_reader, checkpointing=True, exec_dynamic=exec_dynamic, file_root=dataset)
-    with pytest.raises(ValueError, match="This is not the checkpoint of a reader of dali_l3"):
+    with pytest.raises(
+        ValueError, match="This is not the checkpoint of a reader of this version of dali_l3, or it is damaged"
+    ):
         Reading(
             readers.multi_format,
             checkpoint=theirs.pipeline.checkpoint(),
@@ -184,30 +193,78 @@ def test_checkpoints_are_refused_by_readers_of_the_other_kind(dataset, exec_dyna
         )
 
 
-def state_of(seed: int, batch: int) -> bytes:
-    """A reader's part of a checkpoint: its seed, the number of the next batch, and their checksum."""
-    numbers = f"{seed} {batch}".encode()
-    return numbers + f" {zlib.crc32(numbers):08x}".encode()
+def varint(number: int) -> bytes:
+    """As protocol buffers write it."""
+    low, high = number & 127, number >> 7
+    return bytes([low | 128]) + varint(high) if high else bytes([low])
+
+
+def state_of(checkpoint: bytes) -> bytes:
+    """The reader's part."""
+    start = checkpoint.index(b"dali_l3-reader=")
+    return checkpoint[start : checkpoint.index(b" crc32=") + len(" crc32=01234567")]
+
+
+def with_state(checkpoint: bytes, state: bytes) -> bytes:
+    def message(state):
+        content = b"\n\x06reader\x12" + varint(len(state)) + state
+        return varint(len(content)) + content
+
+    old = message(state_of(checkpoint))
+    assert checkpoint.count(old) == 1
+    return checkpoint.replace(old, message(state))
+
+
+def with_checksum(words: bytes) -> bytes:
+    return words + b" crc32=%08x" % zlib.crc32(words)
+
+
+WORDS = b"dali_l3-reader=2 seed=7 shard_id=0 files=23"
 
 
 @pytest.mark.parametrize(
-    "state",
-    [b"", b" ", b"7", b"7 ", b" 2", b"7 2", b"7 2 2", state_of(7, -1), state_of(2**63, 2), state_of(7, 2**63)]
-    + [state_of(7, 2).replace(b"2", b"3", 1), state_of(7, 2)[:-1], state_of(7, 2) + b" ", b" " + state_of(7, 2)],
+    "change",
+    [
+        lambda state: b"",
+        lambda state: b" ",
+        lambda state: b"7 2 83365f25",  # of an earlier version
+        lambda state: state[:-1],
+        lambda state: state[1:],
+        lambda state: state + b" ",
+        lambda state: state + state,
+        lambda state: state.replace(b"seed=7", b"seed=8"),
+        lambda state: with_checksum(state),
+        lambda state: with_checksum(WORDS),
+        lambda state: with_checksum(WORDS + b" stage=-1"),
+        lambda state: with_checksum(WORDS + b" stage=9223372036854775808"),
+        lambda state: with_checksum(WORDS.replace(b"7", b"9223372036854775808") + b" stage=2"),
+        lambda state: with_checksum(WORDS.replace(b"reader=2", b"reader=3") + b" stage=2"),
+    ],
 )
-def test_a_damaged_checkpoint_is_refused(dataset, state):
+def test_a_damaged_checkpoint_is_refused(dataset, change):
     reading = Reading(readers.multi_format, checkpointing=True, file_root=dataset, seed=7)
     reading.batches(2)
     checkpoint = reading.pipeline.checkpoint()
-    name, good = b"\n\x06reader\x12", state_of(7, 2)  # followed by the state and its length
-    field = name + bytes([len(good)]) + good
-    assert checkpoint.count(field) == 1
-    size = checkpoint[checkpoint.index(field) - 1]
-    damaged = checkpoint.replace(
-        bytes([size]) + field, bytes([size - len(good) + len(state)]) + name + bytes([len(state)]) + state
-    )
-    with pytest.raises(ValueError, match="This is not the checkpoint of a reader of dali_l3"):
+    damaged = with_state(checkpoint, change(state_of(checkpoint)))
+    with pytest.raises(ValueError, match="This is not the checkpoint of a reader of this version of dali_l3"):
         Reading(readers.multi_format, checkpoint=damaged, file_root=dataset)
+
+
+def test_the_text_of_a_checkpoint(dataset):
+    """What it says of the dataset, worked out in Python."""
+    reading = Reading(readers.liquid, checkpointing=True, file_root=dataset, seed=7, cache_size=40000)
+    reading.batches(2)
+    paths = sorted(Path(dataset).glob("*/*"))
+    names = b"".join(str(path.relative_to(dataset)).encode() + b"\0" for path in paths)
+    labels = np.array([int(path.parent.name[-1]) for path in paths], "<i4")
+    formats = bytes({".png": 2, ".jpg": 3}[path.suffix] for path in paths)
+    sizes = np.full(len(paths), 4096, "<u8")
+    sums = [f"{zlib.crc32(data):08x}" for data in (names, labels.tobytes(), formats, sizes.tobytes())]
+    words = (
+        "dali_l3-reader=2 seed=7 shard_id=0 files=23 names={} labels={} formats={} sizes={} stage=2 reader=liquid "
+        "policy=liquid read_order=random cache_size=40000 batch_size=4 num_shards=1 pad_last_batch=False"
+    ).format(*sums)
+    assert state_of(reading.pipeline.checkpoint()) == with_checksum(words.encode())
 
 
 def test_resuming_after_many_epochs(dataset):
@@ -217,3 +274,286 @@ def test_resuming_after_many_epochs(dataset):
     reading.pass_over(2000)
     resumed = Reading(readers.liquid, checkpoint=reading.pipeline.checkpoint(), **arguments)
     assert resumed.batches(3) == reading.batches(3)
+
+
+# ---- Other arguments, other files -----------------------------------------------------------------------------------
+
+SAME = ""  # nothing: the next batches are those that a reader with the new arguments delivers after as many
+
+
+@dataclass(frozen=True)
+class Change:
+    """Another value of an argument, and what the error says of it."""
+
+    value: object
+    named: str = SAME
+    beside: dict = field(default_factory=dict)  # arguments that are needed before and after
+    in_liquid: str | None = None  # what the error of Liquid says, if not the same
+
+    def error(self, function) -> str:
+        return self.named if self.in_liquid is None or function is readers.multi_format else self.in_liquid
+
+
+def differs(name: str, before: object, after: object) -> str:
+    return f"{name}: {before} in the checkpoint, {after} here"
+
+
+def files_differ(what: str) -> str:
+    return f"{what} of the files: not those in the checkpoint"
+
+
+def changes(root: str) -> dict[str, Change]:
+    """For each argument one that may have an effect."""
+    files = [str(path.relative_to(root)) for path in sorted(Path(root).glob("*/*"))]
+    listed, two_shards = {"files": files}, {"num_shards": 2, "stick_to_shard": False}
+    shuffled, afterwards = {"random_shuffle": True, "initial_fill": 5}, {"shuffle_after_epoch": True}
+    return {
+        "bytes_per_sample_hint": Change(1000),
+        "cache_size": Change(80000, differs("cache_size", 40000, 80000)),
+        "case_sensitive_filter": Change(True, differs("files", 23, 14), {"file_filters": ["*.png", "*.JPG"]}),
+        "check": Change("headers"),
+        "companion_files": Change(files, SAME, listed | {"companion_files": files[::-1]}),
+        "companions": Change(["../large"], SAME, {"companions": ["{dir}/{name}"]}, files_differ("sizes")),
+        "dir_filters": Change(["class0"], differs("files", 23, 8)),
+        "dont_use_mmap": Change(True),
+        "file_filters": Change(["*.png"], differs("files", 23, 14)),
+        "file_list": Change(f"{root}/../backwards.txt", files_differ("names")),
+        "file_root": Change(f"{root}/../moved"),
+        "files": Change(files[::-1], files_differ("names"), listed),
+        "initial_fill": Change(6, differs("initial_fill", 5, 6), shuffled, SAME),
+        "label_columns": Change(23, files_differ("labels"), listed | {"label_columns": 1, "label_values": [0.5] * 23}),
+        "label_values": Change(
+            [0.5] * 22 + [1], files_differ("labels"), listed | {"label_columns": 1, "label_values": [0.5] * 23}
+        ),
+        "labels": Change(list(range(23)), files_differ("labels"), listed | {"labels": [0] * 23}),
+        "lazy_init": Change(True),
+        "missing_companions": Change("empty", SAME, {"companions": ["{dir}/{name}"]}),
+        "mix": Change("dataset", differs("mix", None, "dataset")),
+        "num_shards": Change(3, differs("num_shards", 2, 3), two_shards),
+        "on_error": Change("skip"),
+        "on_mismatch": Change("redistribute"),
+        "pad_last_batch": Change(True, differs("pad_last_batch", False, True)),
+        "policy": Change("none", differs("policy", "liquid", "none")),
+        "prefetch_queue_depth": Change(5),
+        "preserve": Change(True),
+        "random_shuffle": Change(True, differs("random_shuffle", False, True), {}, SAME),
+        "read_ahead": Change(True),
+        "read_order": Change("sequential", differs("read_order", "random", "sequential")),
+        "read_threads": Change(2),
+        "seed": Change(99),  # the checkpoint's is taken
+        "shard_id": Change(1, SAME, two_shards),  # any shard may go on from the checkpoint
+        "shuffle_after_epoch": Change(True, differs("shuffle_after_epoch", False, True), {}, SAME),
+        "shuffle_after_epoch_seed": Change(3, differs("shuffle_after_epoch_seed", 524287, 3), afterwards, SAME),
+        "skip_cached_images": Change(False),  # True is refused
+        "stick_to_shard": Change(True, differs("stick_to_shard", False, True), two_shards, SAME),
+        "strict": Change(True),
+        "substitute": Change(
+            f"{root}/{files[0]}", SAME, {"on_error": "substitute", "substitute": f"{root}/{files[1]}"}
+        ),
+        "tensor_init_bytes": Change(1000),
+        "use_o_direct": Change(True),
+    }
+
+
+@pytest.fixture(scope="module")
+def moved(dataset):
+    """Beside the dataset: itself under another path, a list of its files from the last to the first, a large file."""
+    root = Path(dataset)
+    (root.parent / "moved").symlink_to(root)
+    files = [str(path.relative_to(root)) for path in sorted(root.glob("*/*"))]
+    (root.parent / "backwards.txt").write_text("".join(f"{file} 0\n" for file in files[::-1]))
+    (root.parent / "large").write_bytes(bytes(5000))
+
+
+@pytest.mark.parametrize("function", [readers.multi_format, readers.liquid])
+def test_of_every_argument_it_is_known_whether_the_order_follows_from_it(dataset, moved, function):
+    """An argument that is added is missing here until somebody says so."""
+    schema = backend.GetSchema({"multi_format": "readers__MultiFormat", "liquid": "readers__Liquid"}[function.__name__])
+    for name in schema.GetArgumentNames():
+        change = changes(dataset)[name]
+        before = {"file_root": dataset} | ({"cache_size": 40000} if function is readers.liquid else {}) | change.beside
+        after = before | {name: change.value}
+        if name == "label_columns":
+            after["label_values"] = [0.5] * 23 * change.value
+        reading = Reading(function, checkpointing=True, **before)
+        reading.pass_over(9)
+        checkpoint = reading.pipeline.checkpoint()
+        if change.error(function) == SAME:
+            resumed = Reading(function, checkpoint=checkpoint, **after)
+            alike = Reading(function, checkpointing=True, **after | ({"seed": None} if name == "seed" else {}))
+            alike.pass_over(9)
+            assert resumed.batches(14) == alike.batches(14), name
+        else:
+            with pytest.raises(ValueError, match=re.escape(change.error(function))):
+                Reading(function, checkpoint=checkpoint, **after)
+            Reading(function, checkpoint=checkpoint, **after | {"on_mismatch": "ignore"}).batches(14)
+
+
+def test_the_batch_size_and_the_reader(dataset):
+    reading = Reading(readers.multi_format, checkpointing=True, file_root=dataset)
+    checkpoint = reading.pipeline.checkpoint()
+    with pytest.raises(ValueError, match=differs("batch_size", 4, 5)):
+        Reading(readers.multi_format, checkpoint=checkpoint, batch_size=5, file_root=dataset)
+    with pytest.raises(ValueError, match=differs("reader", "multi_format", "liquid")):
+        Reading(readers.liquid, checkpoint=checkpoint, file_root=dataset)
+
+
+@both_executors
+def test_ignoring_takes_the_number_of_the_batch(dataset, exec_dynamic):
+    """As a reader does that knows nothing of other batch sizes."""
+    arguments = {"file_root": dataset, "exec_dynamic": exec_dynamic}
+    reading = Reading(readers.liquid, checkpointing=True, **arguments)
+    reading.pass_over(9)
+    other = Reading(readers.liquid, batch_size=3, **arguments)
+    other.pass_over(9)
+    resumed = Reading(
+        readers.liquid, batch_size=3, checkpoint=reading.pipeline.checkpoint(), on_mismatch="ignore", **arguments
+    )
+    assert resumed.batches(9) == other.batches(9)
+
+
+# ---- The rest of an epoch for other shards --------------------------------------------------------------------------
+
+
+def in_epochs(reading: Reading, count: int) -> list[tuple[int, str]]:
+    """The epoch and the path of each sample in the next batches, without padding."""
+    delivered = reading.batches(count)
+    parts = reading.statistics()["batches"]
+    samples = []
+    for number, batch in enumerate(delivered, parts[0]["batch"] if parts else 0):
+        position = 0
+        for part in (part for part in parts if part["batch"] == number):
+            samples += [(part["epoch"], sample.path) for sample in batch[position : position + part["samples"]]]
+            position += part["samples"]
+    return samples
+
+
+worlds = st.fixed_dictionaries(
+    {
+        "num_shards": st.integers(1, 4),
+        "batch_size": st.integers(1, 9),
+        "pad_last_batch": st.booleans(),
+        "stick_to_shard": st.booleans(),
+    }
+)
+
+
+@given(
+    reader=st.sampled_from(sorted(READERS)),
+    history=st.lists(st.tuples(worlds, st.integers(0, 9)), min_size=1, max_size=2),
+    last=worlds,
+    seed=st.integers(0, 2**62),
+)
+@settings(max_examples=40)
+def test_every_epoch_is_delivered_exactly_once_whatever_worlds_share_it(dataset, reader, history, last, seed):
+    function, arguments = READERS[reader]
+    arguments = arguments | {"file_root": dataset, "seed": seed, "on_mismatch": "redistribute"}
+    checkpoint, delivered, reached = None, Counter(), []
+    for world, batches in [*history, (last, 30)]:
+        if "shuffle_after_epoch" in arguments:
+            world = world | {"stick_to_shard": False}  # which it excludes
+        shards = [
+            Reading(function, checkpointing=True, checkpoint=checkpoint, shard_id=shard, **world, **arguments)
+            for shard in range(world["num_shards"])
+        ]
+        of_shards = [in_epochs(shard, batches) for shard in shards]
+        for samples in of_shards:
+            delivered.update(samples)
+        checkpoint = shards[0].pipeline.checkpoint()
+        reached = [max((epoch for epoch, _ in samples), default=0) for samples in of_shards]
+    complete = min(reached)
+    assert complete >= 1
+    paths = {path for _, path in delivered}
+    assert len(paths) == 23
+    for epoch in range(complete):
+        assert {path: delivered[epoch, path] for path in paths} == dict.fromkeys(paths, 1)
+
+
+def test_the_rest_comes_from_disk_and_then_the_hit_ratio_is_back(dataset):
+    arguments = {"file_root": dataset, "cache_size": 40000, "pad_last_batch": True, "on_mismatch": "redistribute"}
+    reading = Reading(readers.liquid, checkpointing=True, batch_size=4, **arguments)
+    reading.pass_over(6 + 2)
+    checkpoint = reading.pipeline.checkpoint()
+    other = Reading(readers.liquid, checkpointing=True, checkpoint=checkpoint, batch_size=5, **arguments)
+    assert reading.statistics()["rest_batches"] == 0
+    assert other.statistics()["rest_batches"] == 3  # of the 15 samples that are left
+    other.pass_over(1)
+    again = Reading(readers.liquid, checkpoint=other.pipeline.checkpoint(), batch_size=5, **arguments)
+    assert again.statistics()["rest_batches"] == 2
+    other.pass_over(2 + 4 * 5)
+    epochs = other.statistics()["epochs"][:5]
+    hits = [sum(counts["hits"] for counts in epoch["formats"].values()) for epoch in epochs]
+    held = round(23 * other.statistics()["hit_ratio"])
+    assert [(epoch["epoch"], epoch["samples"]) for epoch in epochs[:4]] == [(1, 15), (2, 23), (3, 23), (4, 23)]
+    assert hits[0] == 0
+    assert 0 <= hits[1] < held
+    assert hits[2:4] == [held, held]
+
+
+def test_redistribution_needs_the_checkpoint_of_shard_0_and_its_seed(dataset):
+    arguments = {"file_root": dataset, "on_mismatch": "redistribute", "num_shards": 2}
+    first, second = (
+        Reading(readers.liquid, checkpointing=True, shard_id=shard, **arguments).pipeline.checkpoint()
+        for shard in range(2)
+    )
+    with pytest.raises(ValueError, match="This is the checkpoint of shard 1. Use that of shard 0 for all shards"):
+        Reading(readers.liquid, checkpoint=second, **arguments | {"num_shards": 3})
+    with pytest.raises(ValueError, match="To share out the rest of an epoch, all shards need one seed"):
+        Reading(readers.liquid, checkpoint=first, pipeline_seed=8, **arguments | {"num_shards": 3})
+    with pytest.raises(ValueError, match="To go on from the checkpoint of another shard, all shards need one seed"):
+        Reading(readers.liquid, checkpoint=first, pipeline_seed=8, shard_id=1, **arguments)
+
+
+@pytest.mark.parametrize("policy", ["FILL", "PARTIAL", "DROP"])
+def test_pytorch_iterators_begin_behind_the_rest(dataset, policy):
+    pytest.importorskip("torch")
+    from nvidia.dali.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
+
+    files = [str(path.relative_to(dataset)) for path in sorted(Path(dataset).glob("*/*"))]
+
+    @pipeline_def(num_threads=2, device_id=None, seed=7, enable_checkpointing=True)
+    def numbers(rank, world):
+        return readers.liquid(
+            file_root=dataset,
+            files=files,
+            labels=list(range(23)),
+            shard_id=rank,
+            num_shards=world,
+            stick_to_shard=True,
+            pad_last_batch=True,
+            on_mismatch="redistribute",
+            name="reader",
+        )[1]
+
+    def iterator(pipe):
+        return DALIGenericIterator(
+            pipe, ["number"], reader_name="reader", last_batch_policy=LastBatchPolicy[policy], auto_reset=True
+        )
+
+    def batch(item):
+        return item[0]["number"][:, 0].tolist()
+
+    old = [iterator(numbers(rank, 2, batch_size=4)) for rank in range(2)]
+    seen = Counter(number for shard in old for _ in range(2) for number in batch(next(shard)))
+    checkpoint = old[0].checkpoints()[0]
+
+    later = []
+    for rank in range(3):
+        pipe = numbers(rank, 3, batch_size=5, checkpoint=checkpoint)
+        for _ in range(dali_l3.reader_stats(pipe, "reader")["rest_batches"]):
+            (rest,) = pipe.run()
+            seen.update({int(np.array(number)[0]) for number in rest})  # less padding
+        later.append(iterator(numbers(rank, 3, batch_size=5, checkpoint=pipe.checkpoint())))
+    assert seen == Counter(range(23))
+
+    for _ in range(2):  # epochs of 7, 8 and 8 samples
+        epochs = [[batch(item) for item in shard] for shard in later]
+        sizes = {"FILL": [[5, 5]] * 3, "PARTIAL": [[5, 2], [5, 3], [5, 3]], "DROP": [[5]] * 3}[policy]
+        assert [[len(numbers) for numbers in epoch] for epoch in epochs] == sizes
+        delivered = Counter(number for epoch in epochs for numbers in epoch for number in numbers)
+        if policy == "DROP":
+            assert max(delivered.values()) == 1
+        else:
+            assert set(delivered) == set(range(23))
+        if policy == "PARTIAL":
+            assert set(delivered.values()) == {1}
