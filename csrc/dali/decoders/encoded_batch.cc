@@ -32,9 +32,10 @@ l3_sample ToSample(dali::DALIDataType type) {
     case DALI_UINT32: return L3_SAMPLE_U32;
     case DALI_INT32: return L3_SAMPLE_I32;
     case DALI_FLOAT: return L3_SAMPLE_F32;
+    case DALI_FLOAT16: return L3_SAMPLE_F16;
     default:
       throw std::invalid_argument(
-          make_string("`dtype` must be UINT8, INT8, UINT16, INT16, UINT32, INT32 or FLOAT, not ", type));
+          make_string("`dtype` must be UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT or FLOAT16, not ", type));
   }
 }
 

@@ -140,8 +140,8 @@ ITU-R BT.601.)code",
     .AddOptionalTypeArg("dtype",
                         R"code(Output data type of the image.
 
-Values are scaled to the range of the type: with UINT8, 65535 of a 16-bit image becomes 255; with UINT16 it stays what it is; with FLOAT it
-becomes 1.0.)code",
+Values are scaled to the range of the type: with UINT8, 65535 of a 16-bit image becomes 255; with UINT16 it stays what it is; with FLOAT and
+FLOAT16 it becomes 1.0.)code",
                         DALI_UINT8)
     .AddOptionalArg(
         "verify",

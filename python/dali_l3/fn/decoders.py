@@ -139,7 +139,7 @@ def l3(
             regions touch is decoded once; with "mixed" once for each.
         output_type: `DALIImageType` of the output; RGB by default. ANY_DATA keeps the channels of the file.
         dtype: `DALIDataType` of the output; UINT8 by default. 16-bit samples are scaled as DALI does; UINT16 keeps
-            them.
+            them. FLOAT and FLOAT16 are 0 to 1.
         verify: Whether to check the checksums of the tiles that are decoded, if the file has them; True by default,
             for all profiles.
         on_error: What to do about files that cannot be decoded: ``"raise"`` (default), or ``"zeros"``, which puts zeros

@@ -171,7 +171,8 @@ typedef enum l3_sample {
   L3_SAMPLE_I16 = 4,
   L3_SAMPLE_U32 = 5,
   L3_SAMPLE_I32 = 6,
-  L3_SAMPLE_F32 = 7
+  L3_SAMPLE_F32 = 7,
+  L3_SAMPLE_F16 = 8 /**< IEEE 754 binary16: what L3_SAMPLE_F32 gives, rounded to the nearest, ties to even */
 } l3_sample;
 
 /** The memory to decode to, and the conversion of the pixels. */
