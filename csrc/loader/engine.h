@@ -78,6 +78,7 @@ class Engine {
   };
 
   void start_at(int64_t batch);
+  void warn_of_unused_cache() const;
   void schedule_batch();
   Place schedule(const PlannedSample &planned);
   std::shared_ptr<Load> start_reading(uint32_t entry, bool keep);

@@ -27,8 +27,8 @@ std::vector<uint64_t> memory_of(const Catalogue &catalogue) {
   std::vector<uint64_t> bytes;
   bytes.reserve(catalogue.entries.size());
   for (const Entry &entry : catalogue.entries) {
-    bytes.push_back(extents(entry.file.size));
-    for (const File &companion : entry.companions) bytes.back() += extents(companion.size);
+    bytes.push_back(whole_pages(entry.file.size));
+    for (const File &companion : entry.companions) bytes.back() += whole_pages(companion.size);
   }
   return bytes;
 }
@@ -116,6 +116,10 @@ Sampling liquid_sampling(const LiquidArguments &arguments) {
       return std::make_unique<MinioPlan>(seeded.shards, std::move(groups), bytes, seeded.cache_bytes, seeded.seed);
     };
   }
+  if (arguments.policy != "none" && arguments.cache_size == 0)
+    sampling.warnings.emplace_back(
+        "readers.liquid has no cache_size: it keeps no files in memory and reads all of them from disk in every epoch. "
+        "Give a cache_size, or policy=\"none\" if this is meant.");
   if (arguments.has_initial_fill)
     sampling.warnings.emplace_back("readers.liquid shuffles the whole shard: initial_fill has no effect.");
   if (arguments.has_shuffle_after_epoch_seed)

@@ -20,7 +20,7 @@ FileBytes FileReader::read(const std::string &path, const Allocate &allocate) {
   OpenFile file(path, mode_ == ReadMode::direct);
   const uint64_t size = file.size();
   check_size(path, size);
-  std::shared_ptr<uint8_t> block = allocate(extents(size));
+  std::shared_ptr<uint8_t> block = allocate(whole_pages(size));
   if (!file.read(block.get(), size) || file.size() != size) fail_file(path, "changed its size while it was read");
   if (mode_ == ReadMode::direct && !file.direct()) {
     file.drop_from_page_cache();

@@ -30,7 +30,7 @@ enum class ReadMode {
 /** Reads files. Any number of threads may read at once. */
 class FileReader {
  public:
-  /** Gives memory for that many bytes, a multiple of kExtent, aligned to kExtent. Must not return null. */
+  /** Gives memory for that many bytes, a multiple of kPage, aligned to kPage. Must not return null. */
   using Allocate = std::function<std::shared_ptr<uint8_t>(size_t bytes)>;
 
   /** `warn` is called with a line for the user, from any thread but only once, when a file system refuses direct reads.
@@ -38,7 +38,7 @@ class FileReader {
   FileReader(ReadMode mode, std::function<void(const std::string &)> warn);
 
   /** Reads a whole file. Calls `allocate` once, when the file has turned out to be readable; up to the end of the
-   * extent, memory after the file's bytes may be written too.
+   * page, memory after the file's bytes may be written too.
    *
    * Never waits for anything but the disk. Passes on what `allocate` throws.
    * @throws std::runtime_error, naming the file, if it cannot be opened or read, is not a regular file, is empty or

@@ -371,7 +371,7 @@ def test_companions_are_kept_and_counted_with_their_image(segmentation):
         path.unlink()
     assert {sample.path: sample for batch in reading.batches(4) for sample in batch} == first
     statistics = reading.statistics()
-    assert statistics["planned_bytes"] == 24 * 3 * 4096
+    assert statistics["cache_bytes_planned"] == 24 * 3 * 4096
     one, two, *_ = statistics["epochs"]
     assert (one["files_read"], two["files_read"]) == (72, 0)
     assert one["bytes_read"] == sum(len(file) for sample in first.values() for file in sample.files)
