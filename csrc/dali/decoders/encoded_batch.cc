@@ -145,13 +145,7 @@ void EncodedBatch::WarnOfNarrowing(const dali::TensorList<CPUBackend> &input) {
 }
 
 void EncodedBatch::FindRegions(const dali::TensorList<CPUBackend> &input) {
-  for (int i = 0; i < static_cast<int>(samples_.size()); i++) {
-    try {
-      samples_[i].regions = Regions(i);
-    } catch (const std::invalid_argument &e) {
-      FailSample(input, i, e.what());
-    }
-  }
+  for (int i = 0; i < static_cast<int>(samples_.size()); i++) samples_[i].regions = Regions(input, i);
   // Samples without windows count as having some of the size of the first that there is.
   const auto some = std::find_if(samples_.begin(), samples_.end(), [](const Sample &s) { return !s.regions.empty(); });
   const l3_rect usual = some == samples_.end() ? l3_rect{} : some->regions[0];
@@ -162,12 +156,12 @@ void EncodedBatch::FindRegions(const dali::TensorList<CPUBackend> &input) {
   }
 }
 
-std::vector<l3_rect> EncodedBatch::Regions(int i) const {
+std::vector<l3_rect> EncodedBatch::Regions(const dali::TensorList<CPUBackend> &input, int i) const {
   const Sample &sample = samples_[i];
   try {
     return roi_.Regions(i, sample.file.info.height, sample.file.info.width);
-  } catch (const std::invalid_argument &) {
-    if (sample.problem.empty()) throw;
+  } catch (const std::invalid_argument &e) {
+    if (sample.problem.empty()) FailSample(input, i, e.what());
   }
   return roi_.RegionsOfNoImage(i);
 }

@@ -63,7 +63,7 @@ class EncodedBatch {
   void Open(const dali::TensorList<dali::CPUBackend> &input, int i);
   void WarnOfNarrowing(const dali::TensorList<dali::CPUBackend> &input);
   void FindRegions(const dali::TensorList<dali::CPUBackend> &input);
-  std::vector<l3_rect> Regions(int i) const;
+  std::vector<l3_rect> Regions(const dali::TensorList<dali::CPUBackend> &input, int i) const;
 
   RoiArguments roi_;
   dali::DALIDataType dtype_;

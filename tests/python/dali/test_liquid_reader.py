@@ -613,13 +613,30 @@ def test_a_negative_cache_size_given_to_the_operator_itself(dataset):
         ({"num_shards": 2}, "readers.liquid keeps its shard in all epochs, as with stick_to_shard=True"),
         ({"num_shards": 2, "stick_to_shard": True}, ""),
         ({"random_shuffle": True, "shuffle_after_epoch": True}, ""),
+        ({"cache_size": 0}, "readers.liquid has no cache_size: it keeps no files in memory"),
+        ({"cache_size": 0, "policy": "minio"}, "readers.liquid has no cache_size: it keeps no files in memory"),
+        ({"cache_size": 0, "policy": "none"}, ""),
     ],
 )
 def test_arguments_that_are_warned_of(dataset, arguments, warning, capfd):
-    reading_of(dataset, **arguments)
+    reading_of(dataset, memory=0.2, **arguments)
     printed = capfd.readouterr().err
     assert warning in printed
     assert bool(warning) == bool(printed)
+
+
+@pytest.mark.parametrize("policy", ["liquid", "minio"])
+@pytest.mark.parametrize(("spare", "warnings"), [(0, 0), (1, 1)])
+def test_a_cache_larger_than_the_shard_is_warned_of_once(tmp_path, policy, spare, warnings, capfd):
+    paths = write_dataset(tmp_path, {"png": 20})
+    needed = memory_of(paths)
+    arguments = {"file_root": str(tmp_path), "cache_size": needed + spare, "policy": policy}
+    reading = Reading(readers.liquid, batch_size=5, checkpointing=True, **arguments)
+    reading.pass_over(9)
+    Reading(readers.multi_format, batch_size=5, file_root=str(tmp_path)).pass_over(1)
+    assert reading.statistics()["cache_bytes_planned"] == needed
+    said = f"cache_size is {needed + 1} bytes, but the files of this shard take {needed}: the rest is of no use to it"
+    assert capfd.readouterr().err.count(said) == warnings
 
 
 # ---- Statistics ----

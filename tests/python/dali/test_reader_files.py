@@ -164,7 +164,8 @@ class TestOddDatasets:
 @both_readers
 def test_what_is_not_odd_is_neither_reported_nor_refused(tmp_path, reader, capfd):
     root = grow(tmp_path, ["0.png", "a/1.png", "a/nested/2.png", "a/.3.png", "a/notes.txt", "b/4.png -> ../a/1.png"])
-    Reading(reader, file_root=root, strict=True)
+    cache = {"cache_size": 4096} if reader is readers.liquid else {}
+    Reading(reader, file_root=root, strict=True, **cache)
     assert capfd.readouterr().err == ""
 
 

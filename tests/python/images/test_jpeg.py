@@ -305,7 +305,7 @@ def test_progressive_files_without_scans_in_between_are_refused():
             read_image(damaged)
 
 
-# ---- Irregularities that do no harm ----------------------------------------------------------------------------------------
+# ---- Irregularities that do no harm ----------------------------------------------------------------------------------
 
 STRAY = "stray bytes between segments ignored"
 MORE = "bytes after the end of the JPEG file left out"
