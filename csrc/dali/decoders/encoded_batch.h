@@ -31,11 +31,10 @@ class EncodedBatch {
     l3_file file;                  // as parsed; for one whose header or tables cannot be read, what it counts as
     std::vector<l3_rect> regions;  // one, or with `windows` any number
     uint32_t height, width;        // of each region, pixels
+    std::string problem;           // why the sample becomes zeros; empty for one that is decoded
 
     // Bytes from a region to the next in an output.
     size_t RegionStride(const l3_output &output) const { return height * output.row_stride; }
-
-    std::string problem;  // why the sample becomes zeros; empty for one that is decoded
   };
 
   // Reads the operator's arguments. Throws std::invalid_argument when they cannot be used.

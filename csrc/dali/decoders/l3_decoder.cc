@@ -101,9 +101,9 @@ DALI_REGISTER_OPERATOR(decoders__L3, dali_l3::L3Decoder, CPU);
 DALI_SCHEMA(decoders__L3)
     .DocStr(R"code(Decodes L3 images.
 
-The output is in *HWC* layout, or with `windows` in *FHWC*; two-dimensional images become ``HxWx1``. With the "cpu" device, threads share the tiles of all images of a
-batch, so that a batch of one large image keeps all of them busy. With the "mixed" device, a batch is copied to the GPU and decoded there as
-one; threads check and gather its bytes.
+The output is in *HWC* layout, or with `windows` in *FHWC*; two-dimensional images become ``HxWx1``. With the "cpu" device, threads share
+the tiles of all images of a batch, so that a batch of one large image keeps all of them busy. With the "mixed" device, a batch is copied to
+the GPU and decoded there as one; threads check and gather its bytes.
 
 A region of interest can be given by the arguments of :meth:`nvidia.dali.fn.decoders.image_crop` or by those of
 :meth:`nvidia.dali.fn.decoders.image_slice`, and several regions by `windows`, but only in one of these ways. Only the tiles that they touch

@@ -36,15 +36,15 @@ struct Half {
 
   // The nearest, ties to even, to a finite value >= 0 that has one.
   L3_HOST_DEVICE explicit Half(float value) {
-    constexpr float least_normal = 6.103515625e-05f;  // 2^-14
-    if (value < least_normal) {
-      // The sum rounds to multiples of 2^-24, the smallest step of 16 bits, and has their number in its last bits.
+    const auto whole = std::bit_cast<uint32_t>(value);  // in the order of the values
+    constexpr uint32_t least_normal = (127 - 14) << 23, exponents = (127 - 15) << 23;
+    constexpr uint32_t below_half = 0xfff;  // of the last bit that is kept
+    // For small values, the sum rounds to multiples of 2^-24, the smallest step of 16 bits, and has their number in its
+    // last bits.
+    if (whole < least_normal)
       bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(rounded_sum(value, 0.5f)));
-    } else {
-      const auto whole = std::bit_cast<uint32_t>(value);
-      constexpr uint32_t exponents = (127 - 15) << 23, below_half = 0xfff;  // of the last bit that is kept
+    else
       bits = static_cast<uint16_t>((whole - exponents + below_half + (whole >> 13 & 1)) >> 13);
-    }
   }
 };
 
