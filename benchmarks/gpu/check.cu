@@ -60,7 +60,7 @@ struct Case {
 
 // Each file unchanged and converted; sizes, gaps and places at random. Sets *size to that of the buffer for all.
 std::vector<Case> cases(const std::vector<Bytes> &files, size_t *size) {
-  constexpr uint32_t kConversions = (L3_COLOR_YCBCR + 1) * (L3_SAMPLE_F32 + 1), kTimes = 5;
+  constexpr uint32_t kConversions = (L3_COLOR_YCBCR + 1) * (L3_SAMPLE_F16 + 1), kTimes = 5;
   Random random(1);
   uint32_t conversions = 0;
   std::vector<Case> result;

@@ -35,6 +35,7 @@ Engine::Engine(Catalogue catalogue, std::unique_ptr<SampleOrder> order, const En
       pool_(options.read_threads) {
   held_.max_load_factor(2);  // less memory for each file, at hardly any time
   set_order(std::move(order));
+  warn_of_unused_cache();
   if (options.on_error != OnError::substitute) return;
   require_local(options.substitute);
   Entry entry;
@@ -49,7 +50,14 @@ void Engine::set_order(std::unique_ptr<SampleOrder> order) {
   start_at(0);
   std::lock_guard lock(mutex_);
   statistics_.hit_ratio = order_->plan().hit_ratio();
-  statistics_.planned_bytes = static_cast<int64_t>(order_->plan().peak_bytes());
+  statistics_.cache_bytes_planned = static_cast<int64_t>(order_->plan().peak_bytes());
+}
+
+void Engine::warn_of_unused_cache() const {
+  const uint64_t limit = options_.reading.cache_bytes, needed = order_->plan().peak_bytes();
+  if (limit <= needed || order_->plan().hit_ratio() < 1) return;
+  warn_("cache_size is " + std::to_string(limit) + " bytes, but the files of this shard take " +
+        std::to_string(needed) + ": the rest is of no use to it");
 }
 
 void Engine::seek(int64_t batch) {

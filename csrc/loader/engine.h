@@ -95,6 +95,7 @@ class Engine {
   };
 
   void start_at(int64_t batch);
+  void warn_of_unused_cache() const;
   void schedule_batch();
   Place schedule(const PlannedSample &planned);
   void start_reading(Place &place);

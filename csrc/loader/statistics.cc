@@ -67,7 +67,7 @@ std::string to_json(const Statistics &statistics) {
   write_all(out, statistics.epochs);
   out << ", \"batches\": ";
   write_all(out, statistics.batches);
-  out << ", \"hit_ratio\": " << statistics.hit_ratio << ", \"planned_bytes\": " << statistics.planned_bytes
+  out << ", \"hit_ratio\": " << statistics.hit_ratio << ", \"cache_bytes_planned\": " << statistics.cache_bytes_planned
       << ", \"rest_batches\": " << statistics.rest_batches;
   out << ", \"cache_bytes_used\": " << statistics.cache_bytes_used
       << ", \"cache_bytes_peak\": " << statistics.cache_bytes_peak

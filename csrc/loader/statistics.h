@@ -35,12 +35,12 @@ struct Statistics {
   /** At most so many of the latest parts are remembered, in either list. */
   static constexpr size_t kRemembered = 4096;
 
-  std::deque<BatchPart> epochs;   ///< one for each epoch; the last one is under way
-  std::deque<BatchPart> batches;  ///< one for each batch, two or more where it crosses an epoch's border
-  double hit_ratio = 0;           ///< the plan's; see EpochPlan
-  int64_t rest_batches = 0;       ///< the first batches, which hold what another world has left of an epoch
-  int64_t planned_bytes = 0;      ///< the most that the plan keeps within cache_size in the first three epochs
-  int64_t cache_bytes_used = 0;   ///< of cache_size: held for an epoch, or evicted and not yet released by the pipeline
+  std::deque<BatchPart> epochs;     ///< one for each epoch; the last one is under way
+  std::deque<BatchPart> batches;    ///< one for each batch, two or more where it crosses an epoch's border
+  double hit_ratio = 0;             ///< the plan's; see EpochPlan
+  int64_t rest_batches = 0;         ///< the first batches, which hold what another world has left of an epoch
+  int64_t cache_bytes_planned = 0;  ///< the most that the plan keeps within cache_size in the first three epochs
+  int64_t cache_bytes_used = 0;  ///< of cache_size: held for an epoch, or evicted and not yet released by the pipeline
   int64_t cache_bytes_peak = 0;
   int64_t other_bytes_used = 0;  ///< of files in memory beyond that: what had no room in cache_size when it was read
   int64_t other_bytes_peak = 0;

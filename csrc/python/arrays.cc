@@ -19,7 +19,7 @@ void check_output(const py::array &out, const py::dtype &dtype, const Shape &sha
 py::array new_image(const py::dtype &dtype, const Shape &shape) {
   constexpr size_t line = 64;
   size_t size = dtype.itemsize();
-  for (py::ssize_t extent : shape) size *= size_t(extent);
+  for (py::ssize_t dimension : shape) size *= size_t(dimension);
   py::array memory(py::dtype::of<uint8_t>(), size + line - 1);
   auto *start = static_cast<uint8_t *>(memory.mutable_data());
   return py::array(dtype, shape, start + (-reinterpret_cast<uintptr_t>(start)) % line, memory);

@@ -106,8 +106,8 @@ py::bytes encode(py::array array, const std::string &profile, uint32_t effort,
   options.metadata = entries.data();
   options.metadata_count = entries.size();
 
-  // The core judges extents, but has 32 bits for each.
-  const auto extent = [&](py::ssize_t axis) {
+  // The core judges dimensions, but has 32 bits for each.
+  const auto dimension = [&](py::ssize_t axis) {
     if (array.shape(axis) > UINT32_MAX) {
       throw Failure(L3_ERROR_LIMIT, "an image of shape " + to_text(Shape(array.shape(), array.shape() + array.ndim())) +
                                         ": width and height must be 1 to " + std::to_string(L3_MAX_DIMENSION) +
@@ -117,9 +117,9 @@ py::bytes encode(py::array array, const std::string &profile, uint32_t effort,
   };
   l3_image image{};
   image.data = array.data();
-  image.height = extent(0);
-  image.width = extent(1);
-  image.channels = array.ndim() == 3 ? extent(2) : 1;
+  image.height = dimension(0);
+  image.width = dimension(1);
+  image.channels = array.ndim() == 3 ? dimension(2) : 1;
   image.bits = static_cast<uint32_t>(8 * array.itemsize());
   image.two_dimensional = array.ndim() == 2;
   image.row_stride = size_t{image.width} * image.channels * static_cast<size_t>(array.itemsize());
@@ -195,7 +195,7 @@ PYBIND11_MODULE(_core, module) {
   module.def("version", &l3_version);
   module.def("sniff", &sniff, py::arg("head"));
   module.attr("SNIFFED_BYTES") = dali_l3::loader::kSniffedBytes;
-  module.attr("EXTENT") = dali_l3::loader::kExtent;
+  module.attr("PAGE_SIZE") = dali_l3::loader::kPage;
   module.attr("MAX_METADATA") = static_cast<int>(L3_MAX_METADATA);
   module.def("backend", &l3_backend);
   module.def("set_backend", &set_backend, py::arg("name"));

@@ -53,6 +53,9 @@ Source source_of_region(const Given &is_given, int inputs) {
   require(of_crop.empty() || of_slice.empty(),
           "A region is given either by crop arguments or by slice arguments, not by both: ", of_crop,
           " is one of the former, ", of_slice, " of the latter");
+  const bool windows = is_given("windows");
+  require(!windows || (of_crop.empty() && of_slice.empty()), "`windows` cannot be combined with ", of_crop, of_slice);
+  if (windows) return Source::windows;
   return by_inputs ? Source::inputs : crop ? Source::crop : slice ? Source::slice : Source::none;
 }
 

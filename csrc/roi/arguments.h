@@ -1,5 +1,5 @@
-// Which of the arguments of fn.decoders.image_crop and fn.decoders.image_slice give a region, and to which axes they
-// belong.
+// Which of the arguments of fn.decoders.image_crop, of fn.decoders.image_slice, and `windows` give a region, and to
+// which axes they belong.
 #pragma once
 
 #include <functional>
@@ -14,10 +14,11 @@ namespace dali_l3::roi {
 
 /** What gives the region of an operator. */
 enum class Source {
-  none,    ///< it is the whole image
-  crop,    ///< `crop`, or `crop_h` and `crop_w`
-  slice,   ///< `start`, `end`, `shape` or their `rel_` forms
-  inputs,  ///< the inputs anchor and shape
+  none,     ///< it is the whole image
+  crop,     ///< `crop`, or `crop_h` and `crop_w`
+  slice,    ///< `start`, `end`, `shape` or their `rel_` forms
+  inputs,   ///< the inputs anchor and shape
+  windows,  ///< `windows`, any number of them
 };
 
 /**

@@ -22,6 +22,17 @@ int64_t nearest_pixel(double coordinate) {
 
 }  // namespace
 
+void require_one_size(std::span<const Window> windows) {
+  for (const auto &[top, left, height, width] : windows) {
+    for (const int64_t number : {top, left, height, width})
+      require(std::clamp<int64_t>(number, -L3_MAX_DIMENSION, L3_MAX_DIMENSION) == number, "the number ", number,
+              " in a window is out of range");
+    require(height == windows[0].height && width == windows[0].width,
+            "the windows of a sample must be of one size: one has height ", windows[0].height, " and width ",
+            windows[0].width, ", another has height ", height, " and width ", width);
+  }
+}
+
 Interval crop_window(int axis, float size, float position, Rounding rounding, int64_t extent) {
   require(std::abs(size) <= float{L3_MAX_DIMENSION}, "A crop of ", size, " pixels is out of range");
   const auto whole = static_cast<int64_t>(size);

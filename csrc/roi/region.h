@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "l3/l3.h"
 
@@ -15,6 +16,17 @@ struct Interval {
 
   bool operator==(const Interval &) const = default;
 };
+
+/** A region in pixels, as a user gives it: of any numbers. */
+struct Window {
+  int64_t top, left, height, width;
+
+  Interval y() const { return {top, top + height}; }
+  Interval x() const { return {left, left + width}; }
+};
+
+/** @throws std::invalid_argument unless the windows are of one size, and their numbers of the kind that images have */
+void require_one_size(std::span<const Window> windows);
 
 /** How the first pixel of a crop is found from its exact position. */
 enum class Rounding { round, truncate };

@@ -34,5 +34,5 @@ def backend() -> Literal["avx512", "avx2", "portable", "none"]: ...
 def set_backend(name: str) -> None: ...
 
 SNIFFED_BYTES: int
-EXTENT: int
+PAGE_SIZE: int
 MAX_METADATA: int

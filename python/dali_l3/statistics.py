@@ -24,8 +24,8 @@ def reader_stats(pipeline: Any, name: str | None = None) -> dict[str, Any]:
         for the next, after the last batch), ``wait_seconds`` (time spent waiting for files that were not in memory yet)
         and ``batch``, the number of its last batch. ``batches``: the same for each batch; one that crosses the border
         of epochs has an item for each epoch. Both lists keep their last 4096 items. ``hit_ratio``: the part of the
-        samples that comes from memory from the second epoch on; ``planned_bytes``: the most bytes that the plan keeps
-        in the first three epochs. ``cache_bytes_used`` and ``cache_bytes_peak``: memory within ``cache_size``;
+        samples that comes from memory from the second epoch on; ``cache_bytes_planned``: the most bytes that the plan
+        keeps in the first three epochs. ``cache_bytes_used`` and ``cache_bytes_peak``: memory within ``cache_size``;
         ``other_bytes_used`` and ``other_bytes_peak``: of files beyond that, which are read ahead, in use by the
         pipeline, or kept because ``cache_size`` had no room when they were read; ``idle_bytes``: memory that is free
         and kept for files to come.

@@ -105,10 +105,10 @@ class L3Folder(Dataset[Sample]):
         return Sample(path, label, target, None if self._window is None else self._place(path, self._window))
 
     def _place(self, path: str, window: tuple[int, int]) -> Roi:
-        extents = imshape(path)[:2]
-        if any(extent < size for extent, size in zip(extents, window, strict=True)):
-            raise ValueError(f"{path}: the image of {extents} is smaller than the window of {window} pixels")
-        top, left = (self._offset(extent - size) for extent, size in zip(extents, window, strict=True))
+        size = imshape(path)[:2]
+        if any(whole < part for whole, part in zip(size, window, strict=True)):
+            raise ValueError(f"{path}: the image of {size} is smaller than the window of {window} pixels")
+        top, left = (self._offset(whole - part) for whole, part in zip(size, window, strict=True))
         return top, left, *window
 
     def _offset(self, room: int) -> int:

@@ -64,7 +64,7 @@ void check_conversion(const l3_file &file, uint32_t choice) {
   const uint32_t x = choose(file.info.width), y = choose(file.info.height);
   const l3_rect roi = {x, y, 1 + choose(file.info.width - x), 1 + choose(file.info.height - y)};
   const auto color = static_cast<l3_color>(choose(L3_COLOR_YCBCR + 1));
-  const auto sample = static_cast<l3_sample>(choose(L3_SAMPLE_F32 + 1));
+  const auto sample = static_cast<l3_sample>(choose(L3_SAMPLE_F16 + 1));
   decode(file, roi, color, sample, L3_VERIFY);
 }
 

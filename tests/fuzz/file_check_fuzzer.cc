@@ -9,6 +9,7 @@
 #include "format/bytes.h"
 #include "format/crc32.h"
 #include "loader/checks/file_check.h"
+#include "loader/checks/image_size.h"
 
 using namespace dali_l3::loader;
 
@@ -49,6 +50,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const std::span<const uint8_t> file(data, size);
   const FileFormat format = sniff(file);
+  image_size(file);
   const bool header = passes([&] { check_header("file", format, size, read_at(file)); });
   const bool content = passes([&] { check_content("file", format, file); });
   if (content && !header) {

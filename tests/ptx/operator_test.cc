@@ -32,10 +32,15 @@ namespace {
 
 class Operator {
  public:
-  explicit Operator(const std::string &on_error = "raise") {
+  // `windows`: regions of every image, in place of the whole
+  explicit Operator(const std::string &on_error = "raise", const std::vector<l3_rect> &windows = {}) {
     dali::OpSpec spec("decoders__L3");
     spec.AddArg("device", "mixed").AddArg("device_id", 0).AddArg("max_batch_size", 16).AddArg("num_threads", 2);
     spec.AddArg("output_type", dali::DALI_ANY_DATA).AddArg("on_error", on_error);
+    std::vector<int> numbers;
+    for (const l3_rect &window : windows)
+      for (const uint32_t number : {window.y, window.x, window.height, window.width}) numbers.push_back(int(number));
+    if (!windows.empty()) spec.AddArg("windows", numbers);
     spec.AddInput("files", dali::StorageDevice::CPU).AddOutput("images", dali::StorageDevice::GPU);
     operator_ = std::make_unique<dali_l3::L3DecoderMixed>(spec);
   }
@@ -72,7 +77,7 @@ class Batch {
     std::vector<dali::OutputDesc> outputs;
     CHECK(decoder->Setup(outputs, workspace_));
     CHECK_EQUAL(outputs[0].type, DALI_UINT8);
-    shape_ = outputs[0].shape.to_static<3>();
+    shape_ = outputs[0].shape;
     memory_ = std::make_unique<ptx::DeviceBuffer>(size_t(shape_.num_elements()));
     memory_->fill(0xA5, stream_);
     auto images = std::make_shared<dali::TensorList<dali::GPUBackend>>();
@@ -80,17 +85,25 @@ class Batch {
                       shape_, DALI_UINT8, 0, dali::AccessOrder(stream_, 0));
     workspace_.AddOutput(images);
     decoder->Run(workspace_);
-    CHECK_EQUAL(images->GetLayout().str(), "HWC");
+    CHECK_EQUAL(images->GetLayout().str(), shape_.sample_dim() == 4 ? "FHWC" : "HWC");
     CHECK_EQUAL(guards, 0);
   }
 
   // The pixels, image after image, are those of the decoder for the CPU, or zeros.
-  void check() const {
+  void check(const std::vector<l3_rect> &windows = {}) const {
     Bytes expected;
     for (size_t i = 0; i < files_.size(); i++) {
-      const Decoded decoded = l3::decode(*files_[i], nullptr, L3_VERIFY);
+      Bytes pixels;
+      bool valid = true;
+      const auto decode = [&](const l3_rect *window) {
+        const Decoded decoded = l3::decode(*files_[i], window, L3_VERIFY);
+        valid &= decoded.status == L3_OK;
+        pixels.insert(pixels.end(), decoded.pixels.begin(), decoded.pixels.end());
+      };
+      if (windows.empty()) decode(nullptr);
+      for (const l3_rect &window : windows) decode(&window);
       const Bytes zeros(size_t(volume(shape_[int(i)])));
-      const Bytes &pixels = decoded.status ? zeros : decoded.pixels;
+      if (!valid) pixels = zeros;
       CHECK_EQUAL(pixels.size(), zeros.size());
       expected.insert(expected.end(), pixels.begin(), pixels.end());
     }
@@ -103,7 +116,7 @@ class Batch {
   std::vector<const Bytes *> files_;
   cudaStream_t stream_;
   dali::Workspace workspace_;
-  dali::TensorListShape<3> shape_;
+  dali::TensorListShape<> shape_;
   std::unique_ptr<ptx::DeviceBuffer> memory_;
 };
 
@@ -167,6 +180,25 @@ TEST(broken_files_become_zeros) {
   Batch batch({&good, &damaged, &cut, &good}, stream);
   batch.run(decoder);
   batch.check();
+}
+
+// One damaged window makes zeros of all windows of its image.
+TEST(windows) {
+  Random random(5);
+  reset_device(Streams::kLate);
+  const Stream stream;
+  const Bytes good = encode(make_image(random, 140, 130, 3, 8, Kind::kSlope), encode_options(L3_PROFILE_FAST)),
+              gray = encode(make_image(random, 130, 140, 1, 8, Kind::kNoise), encode_options(L3_PROFILE_RAW));
+  Bytes damaged = good;
+  damaged[damaged.size() - 17] ^= 1;  // in the last tile
+  const std::vector<l3_rect> cases[] = {{{0, 0, 70, 66}, {60, 60, 70, 66}, {1, 62, 70, 66}},
+                                        {{0, 0, 60, 66}, {70, 64, 60, 66}}};
+  for (const std::vector<l3_rect> &windows : cases) {
+    Operator decoder("zeros", windows);
+    Batch batch({&good, &gray, &damaged}, stream);
+    batch.run(decoder);
+    batch.check(windows);
+  }
 }
 
 // The operator says which call failed, and nothing leaks.

@@ -32,9 +32,10 @@ l3_sample ToSample(dali::DALIDataType type) {
     case DALI_UINT32: return L3_SAMPLE_U32;
     case DALI_INT32: return L3_SAMPLE_I32;
     case DALI_FLOAT: return L3_SAMPLE_F32;
+    case DALI_FLOAT16: return L3_SAMPLE_F16;
     default:
       throw std::invalid_argument(
-          make_string("`dtype` must be UINT8, INT8, UINT16, INT16, UINT32, INT32 or FLOAT, not ", type));
+          make_string("`dtype` must be UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT or FLOAT16, not ", type));
   }
 }
 
@@ -70,6 +71,10 @@ bool HasPlausibleHeader(const uint8_t *data, size_t size, l3_info *info) {
 
 }  // namespace
 
+int ImageDimensions(const dali::OpSpec &spec) { return spec.ArgumentDefined("windows") ? 4 : 3; }
+
+dali::TensorLayout ImageLayout(const dali::OpSpec &spec) { return spec.ArgumentDefined("windows") ? "FHWC" : "HWC"; }
+
 int ValidityOutputs(const dali::OpSpec &spec) { return ParseOnError(spec) ? 1 : 0; }
 
 EncodedBatch::EncodedBatch(const dali::OpSpec &spec)
@@ -103,18 +108,21 @@ void EncodedBatch::Parse(const dali::OpSpec &spec, const dali::Workspace &ws, st
 
   outputs.resize(1 + ValidityOutputs(spec));
   outputs[0].type = dtype_;
-  outputs[0].shape.resize(batch_size, 3);
+  FindRegions(input);
+  outputs[0].shape.resize(batch_size, ImageDimensions(spec));
   for (int i = 0; i < batch_size; i++) {
-    auto &[file, roi, problem] = samples_[i];
-    roi = Region(input, i);
-    outputs[0].shape.set_tensor_shape(
-        i, dali::TensorShape<3>(roi.height, roi.width, l3_output_channels(&file.info, color_)));
+    const Sample &sample = samples_[i];
+    const dali::TensorShape<3> image(sample.height, sample.width, l3_output_channels(&sample.file.info, color_));
+    if (roi_.has_windows())
+      outputs[0].shape.set_tensor_shape(i, shape_cat(static_cast<int64_t>(sample.regions.size()), image));
+    else
+      outputs[0].shape.set_tensor_shape(i, image);
   }
   if (zeros_) outputs[1] = {dali::uniform_list_shape(batch_size, dali::TensorShape<0>()), DALI_BOOL};
 }
 
 void EncodedBatch::Open(const dali::TensorList<CPUBackend> &input, int i) {
-  auto &[file, roi, problem] = samples_[i];
+  auto &[file, regions, height, width, problem] = samples_[i];
   const uint8_t *const data = input.tensor<uint8_t>(i);
   const auto size = dali::volume(input.tensor_shape_span(i));
   l3_error error;
@@ -136,22 +144,35 @@ void EncodedBatch::WarnOfNarrowing(const dali::TensorList<CPUBackend> &input) {
             "dtype=types.UINT8 to keep this from being said");
 }
 
-l3_rect EncodedBatch::Region(const dali::TensorList<CPUBackend> &input, int i) const {
-  const auto &[file, roi, problem] = samples_[i];
-  try {
-    return roi_.Region(i, file.info.height, file.info.width);
-  } catch (const std::invalid_argument &e) {
-    if (problem.empty()) FailSample(input, i, e.what());
+void EncodedBatch::FindRegions(const dali::TensorList<CPUBackend> &input) {
+  for (int i = 0; i < static_cast<int>(samples_.size()); i++) samples_[i].regions = Regions(input, i);
+  // Samples without windows count as having some of the size of the first that there is.
+  const auto some = std::find_if(samples_.begin(), samples_.end(), [](const Sample &s) { return !s.regions.empty(); });
+  const l3_rect usual = some == samples_.end() ? l3_rect{} : some->regions[0];
+  for (Sample &sample : samples_) {
+    const l3_rect &region = sample.regions.empty() ? usual : sample.regions[0];
+    sample.height = region.height;
+    sample.width = region.width;
   }
-  return roi_.RegionOfNoImage(i);
+}
+
+std::vector<l3_rect> EncodedBatch::Regions(const dali::TensorList<CPUBackend> &input, int i) const {
+  const Sample &sample = samples_[i];
+  try {
+    return roi_.Regions(i, sample.file.info.height, sample.file.info.width);
+  } catch (const std::invalid_argument &e) {
+    if (sample.problem.empty()) FailSample(input, i, e.what());
+  }
+  return roi_.RegionsOfNoImage(i);
 }
 
 l3_output EncodedBatch::Output(int i, void *data) const {
-  const auto &[file, roi, problem] = samples_[i];
+  const Sample &sample = samples_[i];
+  const l3_info &info = sample.file.info;
   l3_output output = {};
   output.data = data;
   output.row_stride =
-      size_t{roi.width} * l3_output_channels(&file.info, color_) * l3_output_sample_size(&file.info, sample_type_);
+      size_t{sample.width} * l3_output_channels(&info, color_) * l3_output_sample_size(&info, sample_type_);
   output.color = color_;
   output.sample = sample_type_;
   return output;

@@ -12,6 +12,10 @@
 
 namespace dali_l3 {
 
+// What the images of a decoder are: HWC, or with `windows` FHWC, as sequences are elsewhere in DALI.
+int ImageDimensions(const dali::OpSpec &spec);
+dali::TensorLayout ImageLayout(const dali::OpSpec &spec);
+
 // The outputs that a decoder has beside the images: which samples are valid, with on_error="zeros".
 int ValidityOutputs(const dali::OpSpec &spec);
 
@@ -24,9 +28,13 @@ size_t BytesOf(const dali::TensorList<Backend> &list, int sample) {
 class EncodedBatch {
  public:
   struct Sample {
-    l3_file file;  // as parsed; for one whose header or tables cannot be read, what it counts as
-    l3_rect roi;
-    std::string problem;  // why the sample becomes zeros; empty for one that is decoded
+    l3_file file;                  // as parsed; for one whose header or tables cannot be read, what it counts as
+    std::vector<l3_rect> regions;  // one, or with `windows` any number
+    uint32_t height, width;        // of each region, pixels
+    std::string problem;           // why the sample becomes zeros; empty for one that is decoded
+
+    // Bytes from a region to the next in an output.
+    size_t RegionStride(const l3_output &output) const { return height * output.row_stride; }
   };
 
   // Reads the operator's arguments. Throws std::invalid_argument when they cannot be used.
@@ -41,7 +49,7 @@ class EncodedBatch {
   bool verify() const { return verify_; }
   bool zeros() const { return zeros_; }
 
-  // What to decode sample `i` to, given the memory of the output.
+  // What to decode sample `i` to, given the memory of the output. Its regions lie one behind the other.
   l3_output Output(int i, void *data) const;
 
   // What is wrong with the tiles of sample `i`: it becomes zeros, or this throws with the file's name and the reason.
@@ -53,7 +61,8 @@ class EncodedBatch {
  private:
   void Open(const dali::TensorList<dali::CPUBackend> &input, int i);
   void WarnOfNarrowing(const dali::TensorList<dali::CPUBackend> &input);
-  l3_rect Region(const dali::TensorList<dali::CPUBackend> &input, int i) const;
+  void FindRegions(const dali::TensorList<dali::CPUBackend> &input);
+  std::vector<l3_rect> Regions(const dali::TensorList<dali::CPUBackend> &input, int i) const;
 
   RoiArguments roi_;
   dali::DALIDataType dtype_;

@@ -13,7 +13,7 @@ using dali::CPUBackend;
 
 // Tiles in a piece: some 100 microseconds of work, so that taking a piece costs nothing beside it and one image still
 // occupies all threads.
-constexpr uint32_t kTilesPerPiece = 64;
+constexpr size_t kTilesPerPiece = 64;
 
 }  // namespace
 
@@ -26,7 +26,7 @@ bool L3Decoder::SetupImpl(std::vector<dali::OutputDesc> &outputs, const dali::Wo
 
 void L3Decoder::RunImpl(dali::Workspace &ws) {
   auto &output = ws.Output<CPUBackend>(0);
-  output.SetLayout("HWC");
+  output.SetLayout(ImageLayout(spec_));
   Decode(ws, output);
   for (const auto &[sample, failure] : failures_) batch_.Fail(ws, sample, failure.error);
   batch_.WarnOfBroken(ws);
@@ -38,17 +38,31 @@ void L3Decoder::RunImpl(dali::Workspace &ws) {
   }
 }
 
-void L3Decoder::Decode(dali::Workspace &ws, dali::TensorList<CPUBackend> &output) {
-  const bool bypass_cache = output.nbytes() >= L3_BYPASS_CACHE_SIZE;
+void L3Decoder::PlanPieces() {
+  tiles_.clear();
   pieces_.clear();
-  failures_.clear();
   for (int i = 0; i < static_cast<int>(batch_.samples().size()); i++) {
-    const auto &[file, roi, problem] = batch_.samples()[i];
-    const uint32_t tiles = problem.empty() ? l3_region_tile_count(&file, &roi) : 0;
-    for (uint32_t first = 0; first < tiles; first += kTilesPerPiece) {
-      pieces_.push_back({i, first, std::min(kTilesPerPiece, tiles - first)});
+    const auto &sample = batch_.samples()[i];
+    if (!sample.problem.empty()) continue;
+    const auto list = [&](l3_region_tile *tiles) {
+      return l3_list_region_tiles(&sample.file, sample.regions.data(), sample.regions.size(), tiles);
+    };
+    size_t first = tiles_.size();
+    tiles_.resize(first + list(nullptr));
+    list(tiles_.data() + first);
+    while (first < tiles_.size()) {
+      size_t end = std::min(first + kTilesPerPiece, tiles_.size());
+      while (end < tiles_.size() && tiles_[end].tile == tiles_[end - 1].tile) end++;  // it is decoded once
+      pieces_.push_back({i, first, end - first});
+      first = end;
     }
   }
+}
+
+void L3Decoder::Decode(dali::Workspace &ws, dali::TensorList<CPUBackend> &output) {
+  const bool bypass_cache = output.nbytes() >= L3_BYPASS_CACHE_SIZE;
+  failures_.clear();
+  PlanPieces();
 
   std::atomic<size_t> next = 0;
   const auto work = [&](int /*thread*/) {
@@ -63,12 +77,14 @@ void L3Decoder::Decode(dali::Workspace &ws, dali::TensorList<CPUBackend> &output
 }
 
 void L3Decoder::DecodePiece(const Piece &piece, dali::TensorList<CPUBackend> &output, bool bypass_cache) {
-  const auto &[file, roi, problem] = batch_.samples()[piece.sample];
+  const auto &sample = batch_.samples()[piece.sample];
   l3_output destination = batch_.Output(piece.sample, output.raw_mutable_tensor(piece.sample));
   destination.bypass_cache = bypass_cache;
   const uint32_t options = batch_.verify() ? L3_VERIFY : 0;
   l3_error error;
-  if (l3_decode_tiles(&file, &roi, &destination, options, piece.first_tile, piece.tiles, &error) == L3_OK) return;
+  if (l3_decode_region_tiles(&sample.file, sample.regions.data(), &destination, sample.RegionStride(destination),
+                             options, &tiles_[piece.first_tile], piece.tiles, &error) == L3_OK)
+    return;
 
   std::lock_guard lock(failures_mutex_);
   const auto [failure, is_first] = failures_.try_emplace(piece.sample, Failure{piece.first_tile, error});
@@ -85,13 +101,13 @@ DALI_REGISTER_OPERATOR(decoders__L3, dali_l3::L3Decoder, CPU);
 DALI_SCHEMA(decoders__L3)
     .DocStr(R"code(Decodes L3 images.
 
-The output is in *HWC* layout; two-dimensional images become ``HxWx1``. With the "cpu" device, threads share the tiles of all images of a
-batch, so that a batch of one large image keeps all of them busy. With the "mixed" device, a batch is copied to the GPU and decoded there as
-one; threads check and gather its bytes.
+The output is in *HWC* layout, or with `windows` in *FHWC*; two-dimensional images become ``HxWx1``. With the "cpu" device, threads share
+the tiles of all images of a batch, so that a batch of one large image keeps all of them busy. With the "mixed" device, a batch is copied to
+the GPU and decoded there as one; threads check and gather its bytes.
 
 A region of interest can be given by the arguments of :meth:`nvidia.dali.fn.decoders.image_crop` or by those of
-:meth:`nvidia.dali.fn.decoders.image_slice`, but not by both. Only the tiles that it touches are read. It must not be empty and must lie
-inside the image.
+:meth:`nvidia.dali.fn.decoders.image_slice`, and several regions by `windows`, but only in one of these ways. Only the tiles that they touch
+are read. A region must not be empty and must lie inside the image.
 
 Colors and samples are converted as :meth:`nvidia.dali.fn.decoders.image` converts the same pixels stored as PNG.)code")
     .NumInput(1, 3)
@@ -107,6 +123,14 @@ image unless `normalized_anchor` is False.)code")
         R"code(Size of the region along the same axes, of the same type. Floats are relative to the image unless `normalized_shape` is
 False.)code")
     .InputDevice(1, 3, InputDevice::CPU)
+    .AddOptionalArg<std::vector<int>>(
+        "windows",
+        R"code(Several regions of each image, as rows of *y*, *x*, *height* and *width* in pixels: a tensor of int32 or int64 of the shape
+``(N, 4)``, or a list of integers, four for each region, that all samples share.
+
+The output is in *FHWC* layout, a frame for each region. The regions of a sample must be of one size; their number may differ from sample to
+sample, and may be 0. A tile that several regions touch is decoded once on the CPU, and once for each on the GPU.)code",
+        nullptr, true)
     .AddOptionalArg("output_type",
                     R"code(The color space of the output image.
 
@@ -116,8 +140,8 @@ ITU-R BT.601.)code",
     .AddOptionalTypeArg("dtype",
                         R"code(Output data type of the image.
 
-Values are scaled to the range of the type: with UINT8, 65535 of a 16-bit image becomes 255; with UINT16 it stays what it is; with FLOAT it
-becomes 1.0.)code",
+Values are scaled to the range of the type: with UINT8, 65535 of a 16-bit image becomes 255; with UINT16 it stays what it is; with FLOAT and
+FLOAT16 it becomes 1.0.)code",
                         DALI_UINT8)
     .AddOptionalArg(
         "verify",
@@ -133,8 +157,8 @@ file may go unnoticed.)code",
                     "raise")
     .AddParent("CropAttr")
     .AddParent("SliceAttr")
-    .OutputNDim(0, 3)
-    .OutputLayout(0, "HWC")
+    .OutputNDim(0, dali_l3::ImageDimensions)
+    .OutputLayout(0, dali_l3::ImageLayout)
     .OutputNDim(1, 0)
     .OutputDType(1, DALI_BOOL);
 

@@ -20,11 +20,14 @@ class L3Decoder : public dali::StatelessOperator<dali::CPUBackend> {
   void RunImpl(dali::Workspace &ws) override;
 
  private:
-  // A run of tiles of one sample: the unit of work that threads take.
+  // A run of the listed tiles, of one sample: the unit of work that threads take.
   struct Piece {
     int sample;
-    uint32_t first_tile, tiles;
+    size_t first_tile, tiles;
   };
+
+  // Lists the tiles to decode, and divides them into pieces.
+  void PlanPieces();
 
   // Decodes all samples that can be; `failures_` says which cannot.
   void Decode(dali::Workspace &ws, dali::TensorList<dali::CPUBackend> &output);
@@ -33,9 +36,10 @@ class L3Decoder : public dali::StatelessOperator<dali::CPUBackend> {
   EncodedBatch batch_;
 
   // Of the current batch; members, so that their memory is not allocated anew for each.
+  std::vector<l3_region_tile> tiles_;  // of all samples
   std::vector<Piece> pieces_;
   struct Failure {
-    uint32_t first_tile;  // of the piece
+    size_t first_tile;  // of the piece
     l3_error error;
   };
   std::mutex failures_mutex_;

@@ -50,7 +50,7 @@ bool L3DecoderMixed::SetupImpl(std::vector<dali::OutputDesc> &outputs, const dal
 
 void L3DecoderMixed::RunImpl(dali::Workspace &ws) {
   auto &output = ws.Output<dali::GPUBackend>(0);
-  output.SetLayout("HWC");
+  output.SetLayout(ImageLayout(spec_));
   dali::DeviceGuard guard(device_id_);
   Decode(ws, output);
   batch_.WarnOfBroken(ws);
@@ -81,9 +81,14 @@ void L3DecoderMixed::Decode(dali::Workspace &ws, dali::TensorList<dali::GPUBacke
   images_.clear();
   numbers_.clear();
   for (int i = 0; i < static_cast<int>(samples.size()); i++) {
-    if (!samples[i].problem.empty()) continue;
-    images_.push_back({samples[i].file, samples[i].roi, batch_.Output(i, output.raw_mutable_tensor(i))});
-    numbers_.push_back(i);
+    const auto &sample = samples[i];
+    if (!sample.problem.empty()) continue;
+    l3_output destination = batch_.Output(i, output.raw_mutable_tensor(i));
+    for (const l3_rect &region : sample.regions) {  // each as an image of its own
+      images_.push_back({sample.file, region, destination});
+      numbers_.push_back(i);
+      destination.data = static_cast<uint8_t *>(destination.data) + sample.RegionStride(destination);
+    }
   }
   l3_cuda_options options = {};
   options.verify = batch_.verify();

@@ -147,13 +147,62 @@ roi::Slice SliceArguments::InputSlice(int sample, int index) const {
           .end_is_length = true};
 }
 
-// ---- Either ---------------------------------------------------------------------------------------------------------
+// ---- Windows --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr size_t kWindowSize = 4;  // numbers: y, x, height, width
+
+using Windows = std::vector<roi::Window>;
+
+template <typename T>
+Windows ToWindows(const T *values, size_t count) {
+  Windows windows(count);
+  for (size_t i = 0; i < count; i++, values += kWindowSize) windows[i] = {values[0], values[1], values[2], values[3]};
+  return windows;
+}
+
+template <typename T>
+std::vector<Windows> ToWindows(const dali::TensorList<dali::CPUBackend> &list) {
+  std::vector<Windows> windows(list.num_samples());
+  for (int i = 0; i < list.num_samples(); i++) {
+    const auto shape = list.tensor_shape(i);
+    require(shape.size() == 2 && shape[1] == kWindowSize,
+            "`windows` must have the shape (N, 4), of y, x, height and width; that of sample #", i, " is ", shape);
+    windows[i] = ToWindows(list.tensor<T>(i), shape[0]);
+  }
+  return windows;
+}
+
+}  // namespace
+
+WindowArguments::WindowArguments(const dali::OpSpec &spec) : by_tensor_(spec.HasTensorArgument("windows")) {}
+
+void WindowArguments::Acquire(const dali::OpSpec &spec, const dali::Workspace &ws, int batch_size) {
+  if (!by_tensor_) {
+    const auto values = spec.GetRepeatedArgument<int>("windows");
+    require(values.size() % kWindowSize == 0, "`windows` must have four numbers for each: y, x, height and width");
+    windows_.assign(batch_size, ToWindows(values.data(), values.size() / kWindowSize));
+    return;
+  }
+  const auto &list = ws.ArgumentInput("windows");
+  switch (list.type()) {
+    case DALI_INT32: windows_ = ToWindows<int32_t>(list); break;
+    case DALI_INT64: windows_ = ToWindows<int64_t>(list); break;
+    default: throw std::invalid_argument(make_string("`windows` must be int32 or int64, not ", list.type()));
+  }
+  require(windows_.size() == static_cast<size_t>(batch_size), "`windows` has ", windows_.size(),
+          " samples in a batch of ", batch_size);
+}
+
+// ---- Any ------------------------------------------------------------------------------------------------------------
 
 RoiArguments::RoiArguments(const dali::OpSpec &spec)
     : source_(
           roi::source_of_region([&](const char *name) { return spec.ArgumentDefined(name); }, spec.NumRegularInput())),
       crop_(spec),
-      slice_(spec) {}
+      slice_(spec),
+      windows_(spec) {}
 
 void RoiArguments::Acquire(const dali::OpSpec &spec, const dali::Workspace &ws, int batch_size) {
   switch (source_) {
@@ -161,6 +210,7 @@ void RoiArguments::Acquire(const dali::OpSpec &spec, const dali::Workspace &ws, 
     case roi::Source::crop: return crop_.Acquire(spec, ws, batch_size);
     case roi::Source::slice:
     case roi::Source::inputs: return slice_.Acquire(spec, ws, batch_size);
+    case roi::Source::windows: return windows_.Acquire(spec, ws, batch_size);
   }
 }
 
@@ -169,12 +219,24 @@ roi::Interval RoiArguments::Window(int sample, int axis, int64_t extent) const {
   return source_ == roi::Source::crop ? crop_.Window(sample, axis, extent) : slice_.Window(sample, axis, extent);
 }
 
-l3_rect RoiArguments::Region(int sample, uint32_t height, uint32_t width) const {
-  return roi::region_inside(Window(sample, 0, height), Window(sample, 1, width), height, width);
+template <typename Region>
+std::vector<l3_rect> RoiArguments::ForEachWindow(int sample, uint32_t height, uint32_t width, Region region) const {
+  if (!has_windows()) return {region(Window(sample, 0, height), Window(sample, 1, width))};
+  std::vector<l3_rect> regions;
+  const auto &windows = windows_[sample];
+  roi::require_one_size(windows);
+  for (const roi::Window &window : windows) regions.push_back(region(window.y(), window.x()));
+  return regions;
 }
 
-l3_rect RoiArguments::RegionOfNoImage(int sample) const {
-  return roi::region_without_image(Window(sample, 0, 1), Window(sample, 1, 1));
+std::vector<l3_rect> RoiArguments::Regions(int sample, uint32_t height, uint32_t width) const {
+  return ForEachWindow(sample, height, width, [&](const roi::Interval &y, const roi::Interval &x) {
+    return roi::region_inside(y, x, height, width);
+  });
+}
+
+std::vector<l3_rect> RoiArguments::RegionsOfNoImage(int sample) const {
+  return ForEachWindow(sample, 1, 1, roi::region_without_image);
 }
 
 }  // namespace dali_l3

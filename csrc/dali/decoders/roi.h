@@ -1,5 +1,5 @@
-// The region of interest that an operator's arguments ask for: those of fn.decoders.image_crop or those of
-// fn.decoders.image_slice.
+// The regions of interest that an operator's arguments ask for: those of fn.decoders.image_crop, those of
+// fn.decoders.image_slice, or `windows`.
 //
 // DALI ships the headers of the classes behind those operators but does not export their code, so the arguments are
 // read here, for images alone; csrc/roi says what they mean.
@@ -54,7 +54,20 @@ class SliceArguments {
   bool integer_inputs_ = false;
 };
 
-// One of the two, or the whole image.
+// `windows`: of each sample rows of y, x, height and width, all of one size.
+class WindowArguments {
+ public:
+  explicit WindowArguments(const dali::OpSpec &spec);
+  void Acquire(const dali::OpSpec &spec, const dali::Workspace &ws, int batch_size);
+
+  const std::vector<roi::Window> &operator[](int sample) const { return windows_[sample]; }
+
+ private:
+  bool by_tensor_;
+  std::vector<std::vector<roi::Window>> windows_;  // of each sample of the batch
+};
+
+// One of the three, or the whole image.
 class RoiArguments {
  public:
   // Throws std::invalid_argument when the arguments contradict each other.
@@ -63,19 +76,27 @@ class RoiArguments {
   // Reads the arguments of a batch.
   void Acquire(const dali::OpSpec &spec, const dali::Workspace &ws, int batch_size);
 
-  // The region of one sample. Throws std::invalid_argument when it is empty or does not lie inside the image.
-  l3_rect Region(int sample, uint32_t height, uint32_t width) const;
+  // Whether a sample may have any number of regions; else it has one.
+  bool has_windows() const { return source_ == roi::Source::windows; }
 
-  // A region of the size that the arguments give where there is no image: that of an image of one pixel, and at least
-  // that. Throws std::invalid_argument when no image can be so large.
-  l3_rect RegionOfNoImage(int sample) const;
+  // The regions of one sample, all of one size. Throws std::invalid_argument when one is empty or does not lie inside
+  // the image, or when they differ in size.
+  std::vector<l3_rect> Regions(int sample, uint32_t height, uint32_t width) const;
+
+  // Regions of the size that the arguments give where there is no image: that of an image of one pixel, and at least
+  // that. Throws std::invalid_argument when no image can be so large, or when they differ in size.
+  std::vector<l3_rect> RegionsOfNoImage(int sample) const;
 
  private:
+  // Calls region(y, x) for the windows of a sample in an image of this height and width.
+  template <typename Region>
+  std::vector<l3_rect> ForEachWindow(int sample, uint32_t height, uint32_t width, Region region) const;
   roi::Interval Window(int sample, int axis, int64_t extent) const;
 
   roi::Source source_;
   CropArguments crop_;
   SliceArguments slice_;
+  WindowArguments windows_;
 };
 
 }  // namespace dali_l3

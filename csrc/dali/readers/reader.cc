@@ -80,6 +80,7 @@ loader::ReadingArguments Reader::ReadArguments() const {
   arguments.on_error = spec_.GetArgument<std::string>("on_error");
   if (std::string path; spec_.TryGetArgument(path, "substitute")) arguments.substitute = std::move(path);
   arguments.companions = CompanionOutputs(spec_);
+  arguments.equal_sizes = spec_.GetArgument<bool>("equal_sizes");
   arguments.strict = spec_.GetArgument<bool>("strict");
   arguments.read_threads = spec_.GetArgument<int>("read_threads");
   if (int depth; spec_.TryGetArgument(depth, "prefetch_queue_depth")) arguments.prefetch_queue_depth = depth;
@@ -341,6 +342,13 @@ It has no companions, so `companions` rule it out.)code",
 * ``"content"``: that, and each time that a file is read from disk all checksums of L3 and PNG files, that a JPEG file has its end, and that
   a TIFF file has all its strips or tiles. An L3 file that passes decodes.)code",
                     "none")
+    .AddOptionalArg(
+        "equal_sizes",
+        R"code(Whether companions must have the height and width of their image. A sample where they differ is bad.
+
+Looks at the headers of L3, PNG, JPEG, BMP, TIFF, WebP, PNM and NPY files each time that a sample is read from disk, and at the size as it
+is stored, before a rotation by EXIF. Files of other formats are not compared.)code",
+        false)
     .AddOptionalArg(
         "strict",
         R"code(Whether hidden folders, class folders without files, links to nothing or to folders and files listed

@@ -1,4 +1,5 @@
 // Decoding: from a parsed file to the caller's pixels, tile by tile.
+#include <algorithm>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -38,7 +39,6 @@ class TileDecoder {
         tiles_(file, verifies_, scratch_.tile) {
     native_output_ = !needs_conversion(info_.channels, info_.bits, output.color, output.sample);
     uncached_ = native_output_ && output.bypass_cache && kernels.copy_rows_uncached;
-    starts_at_lines_ = (reinterpret_cast<uintptr_t>(output.data) | output.row_stride) % kCacheLine == 0;
     output_pixel_size_ = l3_output_channels(&info_, output.color) * l3_output_sample_size(&info_, output.sample);
   }
 
@@ -52,39 +52,66 @@ class TileDecoder {
   TileDecoder(const TileDecoder &) = delete;
   TileDecoder &operator=(const TileDecoder &) = delete;
 
-  // Decodes the part of a tile that lies in `roi`. `right_follows`: the next tile to be decoded is the one to the
-  // right.
-  l3_status decode(uint32_t tile, const l3_rect &roi, bool right_follows) {
-    const l3_rect rect = tile_rect(info_, tile);
-    const TileEdges part = part_in_region(rect, roi);
-    uint8_t *out = static_cast<uint8_t *>(output_.data) + size_t(rect.y + part.top - roi.y) * output_.row_stride +
-                   size_t(rect.x + part.left - roi.x) * output_pixel_size_;
-    const bool whole = part.width() == rect.width && part.height() == rect.height;
-    const bool at_lines = starts_at_lines_ && roi.x % L3_TILE == 0;
-    if (whole && native_output_ && (!uncached_ || at_lines))
-      return decode_to(tile, shape_of(rect), {out, output_.row_stride},
-                       uncached_ ? Stores::kUncached : Stores::kCached);
+  // A region, and where its top left pixel lands.
+  struct Target {
+    l3_rect region;
+    uint8_t *data;
+  };
 
+  // Decodes the part of a tile that lies in a region. `right_follows`: the next tile to be decoded is the one to the
+  // right, for the same region.
+  l3_status decode(uint32_t tile, const Target &target, bool right_follows) {
+    const l3_rect rect = tile_rect(info_, tile);
+    const TileEdges part = part_in_region(rect, target.region);
+    const bool whole = part.width() == rect.width && part.height() == rect.height;
+    if (whole && native_output_ && (!uncached_ || starts_at_lines(target)))
+      return decode_to(tile, shape_of(rect), {place_of(rect, part, target), output_.row_stride},
+                       uncached_ ? Stores::kUncached : Stores::kCached);
+    if (l3_status status = decode_whole(tile)) return status;
+    write_part(tile, target, right_follows);
+    return L3_OK;
+  }
+
+  // Decodes a whole tile, for write_part() to take parts of.
+  l3_status decode_whole(uint32_t tile) {
+    const TileShape shape = shape_of(tile_rect(info_, tile));
+    return decode_to(tile, shape, {scratch_.pixels, size_t(shape.width) * pixel_size(info_)}, Stores::kCached);
+  }
+
+  // Writes the part of the tile that decode_whole() has decoded last.
+  void write_part(uint32_t tile, const Target &target, bool right_follows) {
+    const l3_rect rect = tile_rect(info_, tile);
+    const TileEdges part = part_in_region(rect, target.region);
+    uint8_t *const out = place_of(rect, part, target);
     const size_t row_stride = size_t(rect.width) * pixel_size(info_);
-    if (l3_status status = decode_to(tile, shape_of(rect), {scratch_.pixels, row_stride}, Stores::kCached))
-      return status;
     const uint8_t *pixels = scratch_.pixels + part.top * row_stride + size_t(part.left) * pixel_size(info_);
     const Rows rows{pixels, row_stride, part.width() * pixel_size(info_), part.height()};
     if (!native_output_) {
-      l3_output target = output_;
-      target.data = out;
-      convert({pixels, row_stride, part.width(), part.height(), info_.channels, info_.bits}, target);
+      l3_output converted = output_;
+      converted.data = out;
+      convert({pixels, row_stride, part.width(), part.height(), info_.channels, info_.bits}, converted);
     } else if (uncached_) {
-      const bool to_right = right_follows && rows.size >= kCacheLine && !at_lines;
+      const bool to_right = right_follows && rows.size >= kCacheLine && !starts_at_lines(target);
       kernels_.copy_rows_uncached(rows, {out, output_.row_stride},
                                   to_right ? UnfinishedLine::kWaits : UnfinishedLine::kWritten, scratch_.partial_lines);
     } else {
       kernels_.copy_rows(rows, {out, output_.row_stride});
     }
-    return L3_OK;
   }
 
  private:
+  // Whether every row of a tile starts at a cache line of the output.
+  bool starts_at_lines(const Target &target) const {
+    return (reinterpret_cast<uintptr_t>(target.data) | output_.row_stride) % kCacheLine == 0 &&
+           target.region.x % L3_TILE == 0;
+  }
+
+  // Where the part of a tile that lies in a region lands.
+  uint8_t *place_of(const l3_rect &rect, const TileEdges &part, const Target &target) const {
+    return target.data + size_t(rect.y + part.top - target.region.y) * output_.row_stride +
+           size_t(rect.x + part.left - target.region.x) * output_pixel_size_;
+  }
+
   l3_status corrupt(uint32_t tile, const char *problem) {
     return fail_tile(info_, tile, L3_ERROR_CORRUPT, problem, error_);
   }
@@ -159,12 +186,28 @@ class TileDecoder {
   l3_error *const error_;
   const bool verifies_;
   FileTiles tiles_;
-  bool native_output_;    // no conversion
-  bool uncached_;         // writes past the cache
-  bool starts_at_lines_;  // every row of the output starts at a cache line
+  bool native_output_;  // no conversion
+  bool uncached_;       // writes past the cache
   uint32_t output_pixel_size_;
   Scratch scratch_;
 };
+
+// Refuses entries of a list of tiles that are not of their region's.
+l3_status check_region_tile(const l3_info &info, const l3_rect &region, uint32_t tile, l3_error *error) {
+  const uint32_t x = tile % info.tiles_x, y = tile / info.tiles_x;
+  const TileRange range = tiles_of(region);
+  if (x - range.x >= range.columns || y - range.y >= range.rows)
+    return fail(error, L3_ERROR_ARGUMENT, "tile %u, which its region does not touch", tile);
+  return L3_OK;
+}
+
+// Whether the tile to the right of the first in a list is the next to be decoded, and like the first for that region
+// alone.
+bool right_follows(const l3_info &info, const l3_region_tile *first, const l3_region_tile *end) {
+  const uint32_t right = first->tile + 1;
+  return first + 1 < end && first[1].tile == right && right % info.tiles_x != 0 && first[1].region == first->region &&
+         (first + 2 == end || first[2].tile != right);
+}
 
 l3_rect region_of(const l3_file &file, const l3_rect *roi) {
   return roi ? *roi : l3_rect{0, 0, file.info.width, file.info.height};
@@ -199,10 +242,11 @@ extern "C" l3_status l3_decode_tiles(const l3_file *file, const l3_rect *roi, co
   if (!kernels) return L3_ERROR_UNSUPPORTED;
 
   TileDecoder decoder(*file, *output, options, *kernels, error);
+  const TileDecoder::Target target{region, static_cast<uint8_t *>(output->data)};
   for (uint32_t i = first; i < first + count; i++) {
     const uint32_t tile = (tiles.y + i / tiles.columns) * file->info.tiles_x + tiles.x + i % tiles.columns;
     const bool right_follows = i + 1 < first + count && (i + 1) % tiles.columns != 0;
-    if (l3_status status = decoder.decode(tile, region, right_follows)) return status;
+    if (l3_status status = decoder.decode(tile, target, right_follows)) return status;
   }
   return L3_OK;
 }
@@ -212,4 +256,54 @@ extern "C" l3_status l3_decode(const l3_file *file, const l3_rect *roi, const l3
   const l3_rect region = region_of(*file, roi);
   if (l3_status status = check_region(file->info, region, error)) return status;
   return l3_decode_tiles(file, roi, output, options, 0, l3_region_tile_count(file, roi), error);
+}
+
+extern "C" size_t l3_list_region_tiles(const l3_file *file, const l3_rect *regions, size_t count,
+                                       l3_region_tile *tiles) {
+  size_t listed = 0;
+  for (size_t i = 0; i < count; i++) {
+    const TileRange range = tiles_of(regions[i]);
+    if (!tiles) {
+      listed += range.count();
+      continue;
+    }
+    for (uint32_t y = range.y; y < range.y + range.rows; y++)
+      for (uint32_t x = range.x; x < range.x + range.columns; x++)
+        tiles[listed++] = {y * file->info.tiles_x + x, uint32_t(i)};
+  }
+  if (tiles && count > 1)
+    std::sort(tiles, tiles + listed, [](const l3_region_tile &a, const l3_region_tile &b) {
+      return a.tile != b.tile ? a.tile < b.tile : a.region < b.region;
+    });
+  return listed;
+}
+
+extern "C" l3_status l3_decode_region_tiles(const l3_file *file, const l3_rect *regions, const l3_output *output,
+                                            size_t region_stride, uint32_t options, const l3_region_tile *tiles,
+                                            size_t count, l3_error *error) {
+  const Kernels *kernels = active_kernels(error);
+  if (!kernels) return L3_ERROR_UNSUPPORTED;
+
+  TileDecoder decoder(*file, *output, options, *kernels, error);
+  const auto target = [&](size_t i) {
+    const uint32_t region = tiles[i].region;
+    return TileDecoder::Target{regions[region], static_cast<uint8_t *>(output->data) + region * region_stride};
+  };
+  for (size_t i = 0, next; i < count; i = next) {
+    const uint32_t tile = tiles[i].tile;
+    for (next = i; next < count && tiles[next].tile == tile; next++) {
+      const l3_rect &region = regions[tiles[next].region];
+      if (l3_status status = check_region(file->info, region, error)) return status;
+      if (l3_status status = check_output(file->info, region, *output, error)) return status;
+      if (l3_status status = check_region_tile(file->info, region, tile, error)) return status;
+    }
+    if (next == i + 1) {
+      if (l3_status status = decoder.decode(tile, target(i), right_follows(file->info, tiles + i, tiles + count)))
+        return status;
+      continue;
+    }
+    if (l3_status status = decoder.decode_whole(tile)) return status;
+    for (; i < next; i++) decoder.write_part(tile, target(i), false);
+  }
+  return L3_OK;
 }

@@ -104,6 +104,8 @@ template <typename Out>
 L3_DEVICE uint32_t bits_of(Out sample) {
   if constexpr (std::is_floating_point_v<Out>)
     return std::bit_cast<uint32_t>(sample);
+  else if constexpr (std::is_same_v<Out, Half>)
+    return sample.bits;
   else
     return std::make_unsigned_t<Out>(sample);
 }
@@ -129,7 +131,8 @@ L3_DEVICE void write_samples(const TilePart &tile, const Pixels &pixels, uint32_
         const uint32_t i = first + k;
         if (i >= samples) continue;
         const uint32_t x = i * reciprocal >> 16;
-        const Out sample = converted_sample<Out, Sample>(pixels, color, tile.left + x, tile.top + y, i - x * channels);
+        const auto sample =
+            Out(converted_sample<Computed<Out>, Sample>(pixels, color, tile.left + x, tile.top + y, i - x * channels));
         if (whole)
           word |= bits_of(sample) << 8 * sizeof(Out) * k;
         else
@@ -150,6 +153,7 @@ L3_DEVICE void write_pixels(const TilePart &tile, const Pixels &pixels, uint32_t
     case L3_SAMPLE_U32: return write_samples<uint32_t, Sample>(tile, pixels, thread);
     case L3_SAMPLE_I32: return write_samples<int32_t, Sample>(tile, pixels, thread);
     case L3_SAMPLE_F32: return write_samples<float, Sample>(tile, pixels, thread);
+    case L3_SAMPLE_F16: return write_samples<Half, Sample>(tile, pixels, thread);
     default: return write_samples<Sample, Sample>(tile, pixels, thread);
   }
 }

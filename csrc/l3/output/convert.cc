@@ -59,7 +59,7 @@ void scale(const In *in, uint32_t count, Out *out) {
   if constexpr (std::is_same_v<Out, In>) {
     std::memcpy(out, in, count * sizeof(In));
   } else {
-    for (uint32_t i = 0; i < count; i++) out[i] = scale_sample<Out>(in[i]);
+    for (uint32_t i = 0; i < count; i++) out[i] = Out(scale_sample<Computed<Out>>(in[i]));
   }
 }
 
@@ -67,7 +67,7 @@ template <typename Out, typename In>
 void rgb_to_ycbcr(const In *in, uint32_t width, Out *out) {
   for (uint32_t x = 0; x < width; x++, in += 3, out += 3)
     for (uint32_t component = 0; component < 3; component++)
-      out[component] = ycbcr_of_rgb<Out>(component, in[0], in[1], in[2]);
+      out[component] = Out(ycbcr_of_rgb<Computed<Out>>(component, in[0], in[1], in[2]));
 }
 
 // ---- Rows -----------------------------------------------------------------------------------------------------------
@@ -101,6 +101,7 @@ void convert_from(const NativeBlock &block, const l3_output &output) {
     case L3_SAMPLE_U32: return convert_rows<In, uint32_t>(block, output);
     case L3_SAMPLE_I32: return convert_rows<In, int32_t>(block, output);
     case L3_SAMPLE_F32: return convert_rows<In, float>(block, output);
+    case L3_SAMPLE_F16: return convert_rows<In, Half>(block, output);
   }
 }
 
@@ -123,7 +124,8 @@ uint32_t converted_sample_size(uint32_t bits, l3_sample sample) {
     case L3_SAMPLE_U8:
     case L3_SAMPLE_I8: return 1;
     case L3_SAMPLE_U16:
-    case L3_SAMPLE_I16: return 2;
+    case L3_SAMPLE_I16:
+    case L3_SAMPLE_F16: return 2;
     case L3_SAMPLE_U32:
     case L3_SAMPLE_I32:
     case L3_SAMPLE_F32: return 4;

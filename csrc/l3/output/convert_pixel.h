@@ -1,6 +1,7 @@
 // Conversion of one sample or pixel: what convert.h promises, in functions that CPU and GPU share.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -26,6 +27,30 @@ L3_HOST_DEVICE float rounded_sum(float a, float b) {
   return a + b;
 #endif
 }
+
+// A float of 16 bits. Samples are computed as float, and rounded once more.
+struct Half {
+  uint16_t bits;
+
+  Half() = default;
+
+  // The nearest, ties to even, to a finite value >= 0 that has one.
+  L3_HOST_DEVICE explicit Half(float value) {
+    const auto whole = std::bit_cast<uint32_t>(value);  // in the order of the values
+    constexpr uint32_t least_normal = (127 - 14) << 23, exponents = (127 - 15) << 23;
+    constexpr uint32_t below_half = 0xfff;  // of the last bit that is kept
+    // For small values, the sum rounds to multiples of 2^-24, the smallest step of 16 bits, and has their number in its
+    // last bits.
+    if (whole < least_normal)
+      bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(rounded_sum(value, 0.5f)));
+    else
+      bits = static_cast<uint16_t>((whole - exponents + below_half + (whole >> 13 & 1)) >> 13);
+  }
+};
+
+// What samples of an output type are computed as.
+template <typename Out>
+using Computed = std::conditional_t<std::is_same_v<Out, Half>, float, Out>;
 
 // The channel that is read as R, G or B (0, 1, 2). Gray images, with or without alpha, are read as R = G = B.
 constexpr uint32_t channel_as_rgb(uint32_t component, uint32_t channels) { return channels < 3 ? 0 : component; }

@@ -43,6 +43,9 @@ EngineOptions engine_options(const ReadingArguments &arguments, uint64_t cache_b
     throw std::invalid_argument(
         R"(on_error="substitute" cannot be used with companions: the substitute has none. Use "skip")");
   options.substitute = arguments.substitute.value_or("");
+  if (arguments.equal_sizes && arguments.companions == 0)
+    throw std::invalid_argument("equal_sizes compares images with their companions, of which there are none");
+  options.reading.equal_sizes = arguments.equal_sizes;
   return options;
 }
 

@@ -15,7 +15,7 @@ struct ReadingArguments {
   std::string check = "none", on_error = "raise";
   std::optional<std::string> substitute = {};
   int companions = 0;  ///< path templates that are given
-  bool strict = false;
+  bool equal_sizes = false, strict = false;
   int read_threads = 8;
   std::optional<int> prefetch_queue_depth = {};
   int batch_size = 1;  ///< at least 1

@@ -253,6 +253,10 @@ Sampling liquid_sampling(const LiquidArguments &arguments) {
   sampling.follows_sizes = arguments.policy == "liquid";
   sampling.settings = settings_of(arguments);
   sampling.with = [](const Settings &settings) { return liquid_sampling(from_settings<LiquidArguments>(settings)); };
+  if (arguments.policy != "none" && arguments.cache_size == 0)
+    sampling.warnings.emplace_back(
+        "readers.liquid has no cache_size: it keeps no files in memory and reads all of them from disk in every epoch. "
+        "Give a cache_size, or policy=\"none\" if this is meant.");
   if (arguments.has_initial_fill)
     sampling.warnings.emplace_back("readers.liquid shuffles the whole shard: initial_fill has no effect.");
   if (arguments.has_shuffle_after_epoch_seed)

@@ -15,14 +15,12 @@ struct BmpHeader {
   uint32_t compression;
 };
 
-}  // namespace
-
-std::string check_bmp_header(uint64_t file_size, const ReadAt &read) {
+// Returns what is wrong with the header, or an empty string.
+std::string read_header(const ReadAt &read, BmpHeader &header) {
   uint8_t bytes[34] = {};
   const size_t size = read(0, bytes);
   const auto field = [&](size_t at, size_t length) { return uint32_t(little_endian({bytes + at, length})); };
   if (size < 14 + kCoreHeader) return "the file ends within the BMP header";
-  BmpHeader header;
   if (const uint32_t header_size = field(14, 4); header_size == kCoreHeader) {
     header = {field(10, 4), field(18, 2), field(20, 2), field(24, 2), kPlain};
   } else if (size < (header_size == kShortHeader ? 30 : sizeof bytes)) {
@@ -31,7 +29,14 @@ std::string check_bmp_header(uint64_t file_size, const ReadAt &read) {
     header = {field(10, 4), int32_t(field(18, 4)), std::abs(int64_t(int32_t(field(22, 4)))), field(28, 2),
               header_size == kShortHeader ? kPlain : field(30, 4)};
   }
-  if (header.width < 1 || header.height < 1) return "the BMP header does not give the image's size";
+  return header.width < 1 || header.height < 1 ? "the BMP header does not give the image's size" : "";
+}
+
+}  // namespace
+
+std::string check_bmp_header(uint64_t file_size, const ReadAt &read) {
+  BmpHeader header;
+  if (std::string problem = read_header(read, header); !problem.empty()) return problem;
   if (header.compression != kPlain && header.compression != kMasks && header.compression != kMasksWithAlpha) return "";
   if (header.bits < 1 || header.bits > 32)
     return "the BMP header has pixels of " + std::to_string(header.bits) + " bits";
@@ -42,6 +47,12 @@ std::string check_bmp_header(uint64_t file_size, const ReadAt &read) {
   if (file_size < header.pixels + last_row || before_last / row < uint64_t(header.height) - 1)
     return "the file ends before its last row of pixels";
   return "";
+}
+
+std::optional<ImageSize> bmp_size(const ReadAt &read) {
+  BmpHeader header;
+  if (!read_header(read, header).empty()) return {};
+  return ImageSize{uint64_t(header.height), uint64_t(header.width)};
 }
 
 }  // namespace dali_l3::loader

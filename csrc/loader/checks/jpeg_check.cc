@@ -18,6 +18,7 @@ JpegScan find_jpeg_scan(const ReadAt &read) {
   constexpr int kMaxMarkers = 1 << 16;  // so that files of nothing but fill bytes do not hold anybody up
   const auto bad = [](const char *problem) { return JpegScan{.problem = problem}; };
   bool has_frame = false;
+  ImageSize size = {};
   uint64_t offset = 2;
   for (int i = 0; i < kMaxMarkers; i++) {
     uint8_t segment[4];  // marker, length
@@ -33,13 +34,17 @@ JpegScan find_jpeg_scan(const ReadAt &read) {
     } else {
       const uint64_t length = big_endian({segment + 2, 2});
       if (length < 2) return bad("the JPEG header has a segment without a length");
+      if (is_frame(marker)) {
+        has_frame = true;
+        uint8_t sizes[4];  // height, width
+        if (read(offset + 5, sizes) == sizeof sizes) size = {big_endian({sizes, 2}), big_endian({sizes + 2, 2})};
+      }
       offset += 2 + length;
-      if (is_frame(marker)) has_frame = true;
       if (marker == kStartOfScan) {
         uint8_t last;
         if (!has_frame) return bad("the JPEG header does not give the image's size");
         if (read(offset - 1, {&last, 1}) < 1) return bad("the file ends within the JPEG header");
-        return {.begin = offset, .problem = {}};
+        return {.begin = offset, .size = size.height ? std::optional(size) : std::nullopt, .problem = {}};
       }
     }
   }

@@ -1,17 +1,20 @@
 // What can be told of a JPEG file without decoding it.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
+#include "checks/image_size.h"
 #include "checks/read_at.h"
 
 namespace dali_l3::loader {
 
-/** Where a JPEG file's pixels begin, or what is wrong before. */
+/** Where a JPEG file's pixels begin and what their frame says of them, or what is wrong before. */
 struct JpegScan {
   uint64_t begin = 0;
-  std::string problem;  ///< empty: nothing
+  std::optional<ImageSize> size = {};  ///< none if the height comes after the pixels
+  std::string problem;                 ///< empty: nothing
 };
 
 /** Walks over the segments of a file with the signature of JPEG up to its first scan. */

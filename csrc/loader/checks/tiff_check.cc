@@ -5,7 +5,14 @@
 namespace dali_l3::loader {
 namespace {
 
-enum Tag : uint16_t { kStripOffsets = 273, kStripSizes = 279, kTileOffsets = 324, kTileSizes = 325 };
+enum Tag : uint16_t {
+  kWidth = 256,
+  kHeight = 257,
+  kStripOffsets = 273,
+  kStripSizes = 279,
+  kTileOffsets = 324,
+  kTileSizes = 325
+};
 
 constexpr uint64_t kMaxEntries = 4096;  // of a directory: as libtiff has it
 
@@ -106,6 +113,18 @@ std::string check_tiff(std::span<const uint8_t> file) {
     if (!lie_inside(directory, *offsets, *sizes, file.size())) return kEndsBeforePixels;
   }
   return "";
+}
+
+std::optional<ImageSize> tiff_size(std::span<const uint8_t> file) {
+  const ReadAt read = read_at(file);
+  const Directory directory(file.size(), read);
+  const auto value = [&](Tag tag) -> std::optional<uint64_t> {
+    const auto array = directory.find(tag);
+    return array && array->integer_size ? directory.element(*array, 0) : std::nullopt;
+  };
+  const auto height = value(kHeight), width = value(kWidth);
+  if (!height || !width) return {};
+  return ImageSize{*height, *width};
 }
 
 }  // namespace dali_l3::loader

@@ -260,8 +260,8 @@ std::vector<FileFormat> formats_of(const Catalogue &catalogue) {
 }
 
 uint64_t memory_of(const Entry &entry) {
-  uint64_t bytes = extents(entry.file.size);
-  for (const File &companion : entry.companions) bytes += extents(companion.size);
+  uint64_t bytes = whole_pages(entry.file.size);
+  for (const File &companion : entry.companions) bytes += whole_pages(companion.size);
   return bytes;
 }
 

@@ -9,13 +9,13 @@ namespace dali_l3::loader {
 
 /** Blocks of memory are aligned to this many bytes and take up a multiple of it: as direct reads need, and the size of
  * a page. */
-inline constexpr size_t kExtent = 4096;
+inline constexpr size_t kPage = 4096;
 
-/** `size` rounded up to whole extents. */
-constexpr size_t extents(size_t size) { return (size + kExtent - 1) & ~(kExtent - 1); }
+/** `size` rounded up to whole pages. */
+constexpr size_t whole_pages(size_t size) { return (size + kPage - 1) & ~(kPage - 1); }
 
-/** Bytes that a block takes up: at least an extent. */
-constexpr size_t block_size(size_t size) { return extents(size > 0 ? size : 1); }
+/** Bytes that a block takes up: at least a page. */
+constexpr size_t block_size(size_t size) { return whole_pages(size > 0 ? size : 1); }
 
 /** Gets its blocks back. */
 class Memory {
@@ -65,7 +65,7 @@ class Arena {
   /** What the blocks go back to. */
   std::shared_ptr<Memory> memory() const;
 
-  /** @name Bytes, in whole extents @{ */
+  /** @name Bytes, in whole pages @{ */
   size_t used() const;      ///< by blocks
   size_t idle() const;      ///< resident without being used
   size_t reserved() const;  ///< of address space

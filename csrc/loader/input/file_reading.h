@@ -42,7 +42,7 @@ class FileReader {
   FileReader(ReadMode mode, std::function<void(const std::string &)> warn);
 
   /** Reads a whole file. Calls `allocate` once, when the file has turned out to be readable; up to the end of the
-   * extent, memory after the file's bytes may be written too.
+   * page, memory after the file's bytes may be written too.
    *
    * Never waits for anything but the disk. Passes on what `allocate` throws.
    * @throws std::runtime_error, naming the file, if it cannot be opened or read, is not a regular file, is empty or

@@ -56,8 +56,8 @@ uint64_t OpenFile::size() const {
 
 bool OpenFile::read(uint8_t *data, size_t size) {
   for (size_t done = 0; done < size;) {
-    const size_t start = done / kExtent * kExtent;  // where a direct read may begin
-    const ssize_t count = pread(descriptor_, data + start, extents(size) - start, off_t(start));
+    const size_t start = done / kPage * kPage;  // where a direct read may begin
+    const ssize_t count = pread(descriptor_, data + start, whole_pages(size) - start, off_t(start));
     if (count >= 0) {
       if (start + size_t(count) <= done) return false;
       done = start + size_t(count);

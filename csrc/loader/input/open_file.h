@@ -36,7 +36,7 @@ class OpenFile {
   /** Bytes, at least 1: an empty file is refused, as is one that is not regular. */
   uint64_t size() const;
 
-  /** Reads the first `size` bytes to memory of extents(size) bytes, aligned to kExtent. Returns false if there are
+  /** Reads the first `size` bytes to memory of whole_pages(size) bytes, aligned to kPage. Returns false if there are
    * fewer. */
   bool read(uint8_t *data, size_t size);
 

@@ -22,7 +22,7 @@ class Quota {
   /** A block as Arena::allocate() gives it. Null if it does not fit. */
   Block allocate(size_t size);
 
-  /** @name Bytes, in whole extents @{ */
+  /** @name Bytes, in whole pages @{ */
   size_t used() const;
   size_t peak() const;  ///< largest used() so far
                         /** @} */

@@ -1,8 +1,10 @@
 #include "input/sample_reader.h"
 
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
+#include "checks/image_size.h"
 #include "dataset/companions.h"
 #include "dataset/file_format.h"
 
@@ -14,10 +16,23 @@ namespace {
 // batch.
 constexpr size_t kMaxIdle = size_t{256} << 20;
 
+std::string text_of(const ImageSize &size) {
+  return "height " + std::to_string(size.height) + " and width " + std::to_string(size.width);
+}
+
+// Sizes that cannot be told are not compared.
+void require_equal_sizes(const std::string &path, const std::optional<ImageSize> &size,
+                         const std::string &companion_path, const std::optional<ImageSize> &companion_size) {
+  if (!size || !companion_size || *size == *companion_size) return;
+  throw std::runtime_error(path + " has " + text_of(*size) + ", but its companion " + companion_path + " has " +
+                           text_of(*companion_size));
+}
+
 }  // namespace
 
 SampleReader::SampleReader(const SampleReaderOptions &options, std::function<void(const std::string &)> warn)
     : check_(options.check),
+      equal_sizes_(options.equal_sizes),
       arena_(kMaxIdle),
       cache_(arena_, options.cache_bytes),
       staging_(arena_, Quota::kUnlimited),
@@ -45,6 +60,7 @@ Sample SampleReader::read(const std::string &root, const Entry &entry, bool keep
     *last = files_.read(companion_path, allocate);
     refuse_lfs_pointer(companion_path, last->bytes());
     check(companion_path, sniff(last->bytes()), last->bytes());
+    if (equal_sizes_) require_equal_sizes(path, image_size(image), companion_path, image_size(last->bytes()));
   }
   return sample;
 }

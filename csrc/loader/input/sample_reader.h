@@ -33,6 +33,7 @@ struct SampleReaderOptions {
   ReadMode mode = ReadMode::buffered;
   uint64_t cache_bytes = 0;   ///< memory for what is kept
   Check check = Check::none;  ///< of images, and of companions that are images
+  bool equal_sizes = false;   ///< whether companions whose size can be told must have that of their image
 };
 
 /** Reads samples, in any number of threads at once. */
@@ -45,7 +46,7 @@ class SampleReader {
    * Reads an entry's files: to the cache if they are to be kept and it has room, else to other memory.
    *
    * @throws std::runtime_error, naming the file, if one cannot be read, is no longer of the format that the catalogue
-   * found, is a pointer of Git LFS, or does not pass the check
+   * found, is a pointer of Git LFS, or does not pass the check; or the two files whose sizes differ
    */
   Sample read(const std::string &root, const Entry &entry, bool keep);
 
@@ -61,6 +62,7 @@ class SampleReader {
   void check(const std::string &path, FileFormat format, std::span<const uint8_t> file) const;
 
   const Check check_;
+  const bool equal_sizes_;
   Arena arena_;
   Quota cache_;
   Quota staging_;

@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+import numpy as np
+
 from .. import _plugin
 from ._given import given
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from nvidia.dali.data_node import DataNode
     from nvidia.dali.types import DALIDataType, DALIImageType
+
+
+def _as_int32(windows: npt.ArrayLike) -> npt.NDArray[np.int32]:
+    # DALI takes no constants of 64 bits.
+    given = np.asarray(windows)
+    numbers = given.astype(np.int32)
+    if not np.array_equal(given, numbers):
+        raise ValueError("`windows` must be whole numbers of pixels")
+    return numbers
 
 
 @overload
@@ -41,6 +53,7 @@ def l3(
     axis_names: str | None = None,
     normalized_anchor: bool | None = None,
     normalized_shape: bool | None = None,
+    windows: DataNode | npt.ArrayLike | None = None,
     bytes_per_sample_hint: int | Sequence[int] | None = None,
     preserve: bool | None = None,
     name: str | None = None,
@@ -73,6 +86,7 @@ def l3(
     axis_names: str | None = None,
     normalized_anchor: bool | None = None,
     normalized_shape: bool | None = None,
+    windows: DataNode | npt.ArrayLike | None = None,
     bytes_per_sample_hint: int | Sequence[int] | None = None,
     preserve: bool | None = None,
     name: str | None = None,
@@ -104,6 +118,7 @@ def l3(
     axis_names: str | None = None,
     normalized_anchor: bool | None = None,
     normalized_shape: bool | None = None,
+    windows: DataNode | npt.ArrayLike | None = None,
     bytes_per_sample_hint: int | Sequence[int] | None = None,
     preserve: bool | None = None,
     name: str | None = None,
@@ -114,14 +129,17 @@ def l3(
     ``crop_pos_x``, ``crop_pos_y`` and ``rounding``) or as for `fn.decoders.image_slice` (``start`` or ``rel_start``
     with ``end``, ``rel_end``, ``shape`` or ``rel_shape``; or the inputs `anchor` and `shape_input`, with
     ``normalized_anchor`` and ``normalized_shape``; for the axes in ``axes`` or ``axis_names``). It must be inside the
-    image. Only the tiles that it touches are decoded.
+    image. Only the tiles that it touches are decoded. ``windows`` gives several regions of each image instead.
 
     Args:
         data: The encoded files, one-dimensional tensors of uint8.
         anchor, shape_input: Start and size of the region.
+        windows: Several regions of each image, integers of shape (N, 4): rows of y, x, height and width, pixels. The
+            regions of a sample must be of one size; N may differ from sample to sample, and be 0. A tile that several
+            regions touch is decoded once; with "mixed" once for each.
         output_type: `DALIImageType` of the output; RGB by default. ANY_DATA keeps the channels of the file.
         dtype: `DALIDataType` of the output; UINT8 by default. 16-bit samples are scaled as DALI does; UINT16 keeps
-            them.
+            them. FLOAT and FLOAT16 are 0 to 1.
         verify: Whether to check the checksums of the tiles that are decoded, if the file has them; True by default,
             for all profiles.
         on_error: What to do about files that cannot be decoded: ``"raise"`` (default), or ``"zeros"``, which puts zeros
@@ -134,8 +152,9 @@ def l3(
     Arguments that are None keep DALI's default.
 
     Returns:
-        DataNode: The images, (height, width, channels), in device memory with "mixed"; with ``on_error="zeros"`` a list
-        of these and of a scalar of type bool for each sample, True where it is valid, in the same memory.
+        DataNode: The images, (height, width, channels), in device memory with "mixed"; with ``windows``
+        (N, height, width, channels) in layout *FHWC*. With ``on_error="zeros"`` a list of these and of a scalar of type
+        bool for each sample, True where it is valid, in the same memory.
 
     Raises:
         RuntimeError: When the pipeline runs: a file cannot be decoded (unless it becomes zeros), or a region is not
@@ -145,5 +164,8 @@ def l3(
     inputs, arguments = given(l3, locals())
     _plugin.load()
     from nvidia.dali import fn
+    from nvidia.dali.data_node import DataNode
 
+    if windows is not None and not isinstance(windows, DataNode):
+        arguments["windows"] = _as_int32(windows)
     return fn.decoders.l3(*inputs, **arguments)

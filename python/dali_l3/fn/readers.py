@@ -29,6 +29,7 @@ def multi_format(
     substitute: str | None = None,
     on_mismatch: Literal["raise", "redistribute", "ignore"] | None = None,
     check: Literal["none", "headers", "content"] | None = None,
+    equal_sizes: bool | None = None,
     strict: bool | None = None,
     use_o_direct: bool | None = None,
     read_threads: int | None = None,
@@ -93,6 +94,9 @@ def multi_format(
         check: How closely images are checked. ``"none"`` (default). ``"headers"``: files must contain everything that a
             decoder needs before the pixels, and be as long as their header says. ``"content"``: also, each time a file
             is read from disk, checks all checksums of L3 and PNG files, and whether JPEG and TIFF files are cut off.
+        equal_sizes: Whether companions must have the height and width of their image, as the headers of L3, PNG, JPEG,
+            BMP, TIFF, WebP, PNM and NPY files say, before a rotation by EXIF. A sample where they differ is bad; it is
+            found each time that it is read from disk.
         strict: Whether likely mistakes that `fn.readers.file` accepts silently (hidden folders, class folders without
             files, dangling links, files listed twice) are errors.
         use_o_direct: Whether to bypass the page cache.
@@ -151,6 +155,7 @@ def liquid(
     substitute: str | None = None,
     on_mismatch: Literal["raise", "redistribute", "ignore"] | None = None,
     check: Literal["none", "headers", "content"] | None = None,
+    equal_sizes: bool | None = None,
     strict: bool | None = None,
     use_o_direct: bool | None = None,
     read_threads: int | None = None,

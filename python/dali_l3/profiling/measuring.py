@@ -108,7 +108,7 @@ Consume = Callable[[Any], object]
 
 def memory_bytes(size: int) -> int:
     """Bytes that a file of `size` bytes takes in the reader's memory."""
-    return -(-size // _core.EXTENT) * _core.EXTENT  # the reader's memory comes in extents
+    return -(-size // _core.PAGE_SIZE) * _core.PAGE_SIZE  # the reader's memory comes in pages
 
 
 def first_in_memory(paths: Sequence[str], least: int) -> list[str]:
@@ -136,7 +136,7 @@ def measure(
     consume: see Consume
     """
     if not load:
-        cache_size = sum(memory_bytes(os.path.getsize(path)) for path in files) + _core.EXTENT * len(files)
+        cache_size = sum(memory_bytes(os.path.getsize(path)) for path in files) + _core.PAGE_SIZE * len(files)
 
     def read() -> Any:
         return dali_l3_fn.readers.liquid(

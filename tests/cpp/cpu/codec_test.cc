@@ -247,6 +247,47 @@ TEST(pieces_from_several_threads) {
   });
 }
 
+TEST(several_regions_at_once) {
+  Random random(11);
+  for_each_file(200, 140, [&](const Bytes &file, const Image &image) {
+    const l3_file parsed = open(file);
+    for (const uint32_t count : {0, 1, 2, 7}) {
+      const uint32_t width = random.between(1, 200), height = random.between(1, 140);
+      std::vector<l3_rect> regions(count);
+      for (l3_rect &region : regions)
+        region = {random.between(0, 200 - width), random.between(0, 140 - height), width, height};
+      if (count == 7) regions[6] = regions[0];
+
+      std::vector<l3_region_tile> tiles(l3_list_region_tiles(&parsed, regions.data(), count, nullptr));
+      CHECK_EQUAL(l3_list_region_tiles(&parsed, regions.data(), count, tiles.data()), tiles.size());
+      uint32_t expected_tiles = 0;
+      for (const l3_rect &region : regions) expected_tiles += l3_region_tile_count(&parsed, &region);
+      CHECK_EQUAL(tiles.size(), expected_tiles);
+      CHECK(std::is_sorted(tiles.begin(), tiles.end(), [](auto a, auto b) {
+        return std::pair(a.tile, a.region) <= std::pair(b.tile, b.region);  // no two are equal
+      }));
+
+      const size_t row_size = width * image.pixel_size(), region_stride = row_size * height + random.below(3);
+      Bytes pixels(region_stride * count + 1, 0xA5), expected = pixels;
+      for (uint32_t i = 0; i < count; i++) {
+        const Bytes part = crop(image, regions[i]);
+        std::copy(part.begin(), part.end(), expected.begin() + ptrdiff_t(i * region_stride));
+      }
+      l3_output output{};
+      output.data = pixels.data();
+      output.row_stride = row_size;
+      output.bypass_cache = random.below(2);
+      for (size_t first = 0, piece; first < tiles.size(); first += piece) {
+        piece = std::min<size_t>(random.between(1, 12), tiles.size() - first);
+        CHECK_EQUAL(l3_decode_region_tiles(&parsed, regions.data(), &output, region_stride, L3_VERIFY, &tiles[first],
+                                           piece, nullptr),
+                    L3_OK);
+      }
+      CHECK(pixels == expected);
+    }
+  });
+}
+
 TEST(conversions_of_regions) {
   for_each_file(100, 70, [](const Bytes &file, const Image &) {
     const l3_file parsed = open(file);
@@ -357,6 +398,24 @@ TEST(arguments_of_decode) {
   CHECK_EQUAL(l3_decode_tiles(&parsed, nullptr, &output, 0, 2, 1, nullptr), L3_ERROR_ARGUMENT);
   CHECK_EQUAL(l3_decode_tiles(&parsed, nullptr, &output, 0, 3, 0, nullptr), L3_ERROR_ARGUMENT);
   CHECK_EQUAL(l3_decode_tiles(&parsed, nullptr, &output, 0, 1, 0xFFFFFFFF, nullptr), L3_ERROR_ARGUMENT);
+}
+
+TEST(arguments_of_decode_region_tiles) {
+  Random random(12);
+  const Bytes file = encode(make_image(random, 200, 140, 1, 8, Kind::kSlope), encode_options(L3_PROFILE_FAST));
+  const l3_file parsed = open(file);
+  Bytes pixels(10 * 10);
+  const auto status_of = [&](l3_rect region, uint32_t tile, size_t row_stride) {
+    const l3_output output = {pixels.data(), row_stride, L3_COLOR_NATIVE, L3_SAMPLE_NATIVE, 0};
+    const l3_region_tile tiles[] = {{tile, 0}};
+    return l3_decode_region_tiles(&parsed, &region, &output, 100, 0, tiles, 1, nullptr);
+  };
+  const l3_rect region = {70, 70, 10, 10};  // in tile 5 of 4 x 3
+  CHECK_EQUAL(status_of(region, 5, 10), L3_OK);
+  for (const uint32_t tile : {0u, 1u, 4u, 6u, 9u, 12u, 0xFFFFFFFFu})
+    CHECK_EQUAL(status_of(region, tile, 10), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(status_of(region, 5, 9), L3_ERROR_ARGUMENT);
+  CHECK_EQUAL(status_of({191, 70, 10, 10}, 5, 10), L3_ERROR_ARGUMENT);
 }
 
 TEST(back_ends_by_name) {

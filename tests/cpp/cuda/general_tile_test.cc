@@ -188,7 +188,7 @@ TEST(conversions_of_regions) {
         const Kind kind = channels % 2 ? Kind::kSlope : Kind::kLabels;
         const Bytes file = encode(make_image(random, width, height, channels, bits, kind), encode_options(profile));
         for (const l3_color color : {L3_COLOR_NATIVE, L3_COLOR_RGB, L3_COLOR_BGR, L3_COLOR_GRAY, L3_COLOR_YCBCR})
-          for (uint32_t sample = L3_SAMPLE_NATIVE; sample <= L3_SAMPLE_F32; sample++) {
+          for (uint32_t sample = L3_SAMPLE_NATIVE; sample <= L3_SAMPLE_F16; sample++) {
             const l3_rect region = random_region(random, width, height);
             const testing::Context context(
                 "profile %d, %u bits, %u channels, color %d, sample %u, %u x %u at (%u, %u) of %u x %u", profile, bits,
@@ -217,7 +217,7 @@ TEST(conversions_of_all_values) {
     }
     const Bytes file = encode(image, encode_options(L3_PROFILE_RAW));
     for (const l3_color color : {L3_COLOR_RGB, L3_COLOR_GRAY, L3_COLOR_YCBCR})
-      for (uint32_t sample = L3_SAMPLE_U8; sample <= L3_SAMPLE_F32; sample++) {
+      for (uint32_t sample = L3_SAMPLE_U8; sample <= L3_SAMPLE_F16; sample++) {
         const testing::Context context("%u bits, color %d, sample %u", bits, color, sample);
         CHECK(check_same(file, {{0, 0, 256, 256}, color, l3_sample(sample)}, random));
       }

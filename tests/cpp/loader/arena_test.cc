@@ -51,13 +51,13 @@ size_t system_resident(const std::string &kind = "Rss:") {
 
 }  // namespace
 
-TEST(blocks_are_whole_extents) {
+TEST(blocks_are_whole_pages) {
   Arena arena(10 * kMiB);
   for (const auto &[size, taken] :
        {std::pair<size_t, size_t>{0, 4096}, {1, 4096}, {4096, 4096}, {4097, 8192}, {3 * kMiB, 3 * kMiB}}) {
     const testing::Context context("%zu bytes", size);
     const Block block = filled_block(arena, size);
-    CHECK_EQUAL(reinterpret_cast<uintptr_t>(block.get()) % kExtent, 0u);
+    CHECK_EQUAL(reinterpret_cast<uintptr_t>(block.get()) % kPage, 0u);
     CHECK_EQUAL(block_size(size), taken);
     CHECK_EQUAL(arena.used(), taken);
   }
@@ -86,7 +86,7 @@ TEST(larger_than_a_gibibyte) {
   const size_t size = (size_t{2} << 30) + 1;
   const Block block = arena.allocate(size);
   block.get()[0] = block.get()[size - 1] = 1;
-  CHECK_EQUAL(arena.used(), extents(size));
+  CHECK_EQUAL(arena.used(), whole_pages(size));
   CHECK(filled_block(arena, kMiB));
 }
 

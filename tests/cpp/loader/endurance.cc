@@ -35,7 +35,7 @@ void require(bool condition, const std::string &what) {
   if (!condition) throw std::runtime_error(what);
 }
 
-// PNG and BMP files of one to three extents, as far as a reader looks.
+// PNG and BMP files of one to three pages, as far as a reader looks.
 Catalogue write_dataset(const std::string &folder) {
   Catalogue catalogue;
   catalogue.root = folder;

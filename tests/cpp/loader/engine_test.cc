@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr uint64_t kSize = 5000;  // bytes of a file: two extents
-constexpr uint64_t kMemory = 2 * kExtent;
+constexpr uint64_t kSize = 5000;  // bytes of a file: two pages
+constexpr uint64_t kMemory = 2 * kPage;
 
 // A dataset of PNG and BMP files with a content of their own, entry i with the label i.
 class Dataset {
@@ -228,7 +228,7 @@ TEST(another_order_takes_the_place_of_the_first) {
   CHECK_EQUAL(other.engine->statistics().hit_ratio, reading.engine->statistics().hit_ratio);
   other.engine->set_order(Reading::order(dataset, 5, 23, 5));
   CHECK_EQUAL(other.engine->statistics().hit_ratio, 1.0);
-  CHECK_EQUAL(other.engine->statistics().planned_bytes, int64_t(23 * kMemory));
+  CHECK_EQUAL(other.engine->statistics().cache_bytes_planned, int64_t(23 * kMemory));
 }
 
 TEST(memory_is_bounded_while_the_consumer_holds_batches) {

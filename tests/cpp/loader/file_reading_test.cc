@@ -83,7 +83,7 @@ extern "C" ssize_t pread(int descriptor, void *data, size_t size, off_t offset) 
       return fail_with(EINTR);
     }
     if (direct && simulated->direct_read_error) return fail_with(simulated->direct_read_error);
-    if (direct && (size_t(offset) % kExtent || size % kExtent)) return fail_with(EINVAL);
+    if (direct && (size_t(offset) % kPage || size % kPage)) return fail_with(EINVAL);
     (direct ? simulated->direct_reads : simulated->buffered_reads)++;
     simulated->before_read(offset, size);
   }
@@ -190,8 +190,8 @@ TEST(memory_is_asked_for_once_and_not_exceeded) {
     for (size_t size : kSizes) {
       const testing::Context context("%s, %zu bytes", name(mode), size);
       const std::string path = folder.add("file", random_bytes(size));
-      const Block memory = arena.allocate(extents(size) + kExtent);
-      std::fill_n(memory.get() + extents(size), kExtent, 0xA5);
+      const Block memory = arena.allocate(whole_pages(size) + kPage);
+      std::fill_n(memory.get() + whole_pages(size), kPage, 0xA5);
       int calls = 0;
       const FileBytes read = reader.read(path, [&](size_t asked) {
         CHECK_EQUAL(asked, size);
@@ -200,8 +200,8 @@ TEST(memory_is_asked_for_once_and_not_exceeded) {
       });
       CHECK_EQUAL(calls, 1);
       CHECK(read.block.get() == memory.get());
-      CHECK_EQUAL(std::count(memory.get() + extents(size), memory.get() + extents(size) + kExtent, 0xA5),
-                  std::ptrdiff_t(kExtent));
+      CHECK_EQUAL(std::count(memory.get() + whole_pages(size), memory.get() + whole_pages(size) + kPage, 0xA5),
+                  std::ptrdiff_t(kPage));
     }
   }
 }
@@ -258,9 +258,9 @@ TEST(short_and_interrupted_reads) {
       Reader reader(mode);
       CHECK(equal(reader.read(path), bytes));
       CHECK(system.direct_reads + system.buffered_reads >= 3);
-      CHECK(memory_needed <= extents(bytes.size()));
+      CHECK(memory_needed <= whole_pages(bytes.size()));
       CHECK(reader.warnings.empty() ||
-            !folder.takes_direct_reads());  // as after a direct read that does not begin at an extent
+            !folder.takes_direct_reads());  // as after a direct read that does not begin at a page
     }
   }
 }

@@ -16,26 +16,26 @@ using namespace dali_l3::loader;
 
 TEST(limits_are_exact) {
   Arena arena(0);
-  Quota quota(arena, 4 * kExtent + 1);
-  const Block three = quota.allocate(3 * kExtent);
+  Quota quota(arena, 4 * kPage + 1);
+  const Block three = quota.allocate(3 * kPage);
   CHECK(three);
-  CHECK(!quota.allocate(kExtent + 1));
-  Block fourth = quota.allocate(kExtent);
+  CHECK(!quota.allocate(kPage + 1));
+  Block fourth = quota.allocate(kPage);
   CHECK(fourth);
   CHECK(!quota.allocate(0));
-  CHECK_EQUAL(quota.used(), 4 * kExtent);
-  CHECK_EQUAL(arena.used(), 4 * kExtent);
+  CHECK_EQUAL(quota.used(), 4 * kPage);
+  CHECK_EQUAL(arena.used(), 4 * kPage);
   fourth.reset();
-  CHECK_EQUAL(quota.used(), 3 * kExtent);
+  CHECK_EQUAL(quota.used(), 3 * kPage);
   CHECK(quota.allocate(1));
-  CHECK_EQUAL(quota.peak(), 4 * kExtent);
+  CHECK_EQUAL(quota.peak(), 4 * kPage);
 }
 
 TEST(limits_too_small_for_anything) {
   Arena arena(0);
-  for (const size_t limit : {size_t{0}, kExtent - 1}) {
+  for (const size_t limit : {size_t{0}, kPage - 1}) {
     Quota quota(arena, limit);
-    for (const size_t size : {size_t{0}, size_t{1}, kExtent, SIZE_MAX}) CHECK(!quota.allocate(size));
+    for (const size_t size : {size_t{0}, size_t{1}, kPage, SIZE_MAX}) CHECK(!quota.allocate(size));
   }
   CHECK_EQUAL(arena.reserved(), 0u);
 }
@@ -55,19 +55,19 @@ TEST(what_the_arena_refuses_does_not_count) {
 
 TEST(quotas_share_memory_but_not_limits) {
   Arena arena(1 << 20);
-  Quota one(arena, 2 * kExtent), other(arena, 3 * kExtent);
-  const uint8_t *place = one.allocate(2 * kExtent).get();
-  const Block block = other.allocate(2 * kExtent);
+  Quota one(arena, 2 * kPage), other(arena, 3 * kPage);
+  const uint8_t *place = one.allocate(2 * kPage).get();
+  const Block block = other.allocate(2 * kPage);
   CHECK(block.get() == place);
   CHECK_EQUAL(one.used(), 0u);
-  CHECK_EQUAL(other.used(), 2 * kExtent);
-  CHECK(one.allocate(2 * kExtent));
-  CHECK(!other.allocate(2 * kExtent));
+  CHECK_EQUAL(other.used(), 2 * kPage);
+  CHECK(one.allocate(2 * kPage));
+  CHECK(!other.allocate(2 * kPage));
 }
 
 TEST(blocks_outlive_quota_and_arena) {
   std::optional<Arena> arena(0);
-  std::optional<Quota> quota(std::in_place, *arena, kExtent);
+  std::optional<Quota> quota(std::in_place, *arena, kPage);
   Block block = quota->allocate(1);
   quota.reset();
   arena.reset();
@@ -77,8 +77,8 @@ TEST(blocks_outlive_quota_and_arena) {
 }
 
 TEST(many_threads) {
-  constexpr size_t kLimit = 20 * kExtent;
-  Arena arena(10 * kExtent);
+  constexpr size_t kLimit = 20 * kPage;
+  Arena arena(10 * kPage);
   Quota quota(arena, kLimit);
   std::atomic<int> too_much{0}, given{0};
   {
@@ -89,7 +89,7 @@ TEST(many_threads) {
         std::vector<Block> blocks(6);
         for (int step = 0; step < 3000; step++) {
           Block &block = blocks[random() % blocks.size()];
-          block = quota.allocate(random() % (3 * kExtent));
+          block = quota.allocate(random() % (3 * kPage));
           given += block != nullptr;
           too_much += quota.used() > kLimit;
         }

@@ -275,12 +275,20 @@ TEST(liquid_warns_of_arguments_without_effect) {
   const std::string fill = "readers.liquid shuffles the whole shard: initial_fill has no effect.|",
                     seed = "readers.liquid shuffles by seed: shuffle_after_epoch_seed has no effect.|",
                     shard = "readers.liquid keeps its shard in all epochs, as with stick_to_shard=True.|";
-  CHECK_EQUAL(warnings(liquid_sampling({.shards = {}})), "");
-  CHECK_EQUAL(warnings(liquid_sampling({.shards = kSticky})), "");
-  CHECK_EQUAL(warnings(liquid_sampling({.shards = kShards})), shard);
+  CHECK_EQUAL(warnings(liquid_sampling({.shards = {}, .cache_size = 1})), "");
+  CHECK_EQUAL(warnings(liquid_sampling({.shards = kSticky, .cache_size = 1})), "");
+  CHECK_EQUAL(warnings(liquid_sampling({.shards = kShards, .cache_size = 1})), shard);
   CHECK_EQUAL(
-      warnings(liquid_sampling({.shards = kShards, .has_initial_fill = true, .has_shuffle_after_epoch_seed = true})),
+      warnings(liquid_sampling(
+          {.shards = kShards, .cache_size = 1, .has_initial_fill = true, .has_shuffle_after_epoch_seed = true})),
       fill + seed + shard);
+}
+
+TEST(liquid_without_a_cache_is_warned_of) {
+  const std::string warning = "readers.liquid has no cache_size: ";
+  CHECK(warnings(liquid_sampling({.shards = {}})).starts_with(warning));
+  CHECK(warnings(liquid_sampling({.shards = {}, .policy = "minio"})).starts_with(warning));
+  CHECK_EQUAL(warnings(liquid_sampling({.shards = {}, .policy = "none"})), "");
 }
 
 }  // namespace

@@ -12,12 +12,16 @@
 #include <type_traits>
 #include <vector>
 
+#include "output/convert_pixel.h"
 #include "testing.h"
 
 namespace {
 
+using l3::Half;
+
 template <typename T>
-constexpr l3_sample kSampleOf = std::is_same_v<T, uint8_t>    ? L3_SAMPLE_U8
+constexpr l3_sample kSampleOf = std::is_same_v<T, Half>       ? L3_SAMPLE_F16
+                                : std::is_same_v<T, uint8_t>  ? L3_SAMPLE_U8
                                 : std::is_same_v<T, int8_t>   ? L3_SAMPLE_I8
                                 : std::is_same_v<T, uint16_t> ? L3_SAMPLE_U16
                                 : std::is_same_v<T, int16_t>  ? L3_SAMPLE_I16
@@ -137,6 +141,47 @@ TEST(scaling_of_16_bits) {
   check_scaling<uint16_t, uint32_t>();
   check_scaling<uint16_t, int32_t>();
   check_scaling<uint16_t, float>();
+}
+
+// The value of a float of 16 bits that is not negative, by the standard's formula.
+double value_of(uint16_t bits) {
+  const int exponent = bits >> 10, fraction = bits & 0x3ff;
+  return exponent ? std::ldexp(1024 + fraction, exponent - 25) : std::ldexp(fraction, -24);
+}
+
+// Both neighbours are farther away, or as far and odd.
+template <typename In>
+void check_halves() {
+  const auto in = all_values<In>();
+  const auto exact = converted<float>(in, 1, L3_COLOR_GRAY);
+  const auto rounded = converted<Half>(in, 1, L3_COLOR_GRAY);
+  CHECK_EQUAL(rounded.front().bits, 0);
+  CHECK_EQUAL(value_of(rounded.back().bits), 1);
+  for (size_t i = 0; i < in.size(); i++) {
+    const testing::Context context("the value %u", unsigned{in[i]});
+    const auto distance = [&](int bits) { return std::abs(value_of(uint16_t(bits)) - double{exact[i]}); };
+    const int bits = rounded[i].bits;
+    for (const int neighbour : {bits - 1, bits + 1}) {
+      if (neighbour < 0) continue;
+      CHECK(distance(bits) < distance(neighbour) || (distance(bits) == distance(neighbour) && bits % 2 == 0));
+    }
+  }
+}
+
+TEST(halves_of_8_bits) { check_halves<uint8_t>(); }
+TEST(halves_of_16_bits) { check_halves<uint16_t>(); }
+
+// Values that no sample becomes: ties above and below the least normal number, and the largest.
+TEST(halves_of_ties) {
+  for (const double step : {std::ldexp(1, -24), std::ldexp(1, -11), std::ldexp(1, 5)})
+    for (int last = 0; last < 4; last++) {
+      const double kept = step * (step < 1e-6 ? last : 1024 + last);
+      const int expected = Half(float(kept)).bits;
+      CHECK_EQUAL(value_of(uint16_t(expected)), kept);
+      CHECK_EQUAL(Half(float(kept + step / 2)).bits, expected + last % 2);
+      CHECK_EQUAL(Half(float(kept + step * 0.501)).bits, expected + 1);
+      CHECK_EQUAL(Half(float(kept + step * 0.499)).bits, expected);
+    }
 }
 
 TEST(channels_of_8_bits) { check_channels<uint8_t>(); }

@@ -12,7 +12,7 @@ using namespace dali_l3::roi;
 namespace {
 
 const char *name_of(Source source) {
-  constexpr const char *names[] = {"none", "crop", "slice", "inputs"};
+  constexpr const char *names[] = {"none", "crop", "slice", "inputs", "windows"};
   return names[static_cast<int>(source)];
 }
 
@@ -60,6 +60,14 @@ TEST(inputs_come_in_pairs_and_alone) {
     CHECK_EQUAL(source({argument}, 3),
                 "The inputs anchor and shape cannot be combined with `start`, `end`, `shape` or their `rel_` forms");
   }
+}
+
+TEST(windows_exclude_all_others) {
+  CHECK_EQUAL(source({"windows"}), "windows");
+  CHECK_EQUAL(source({"windows", "crop"}), "`windows` cannot be combined with `crop`");
+  CHECK_EQUAL(source({"windows", "rounding"}), "`windows` cannot be combined with `rounding`");
+  CHECK_EQUAL(source({"windows", "axes"}), "`windows` cannot be combined with `axes`");
+  CHECK_EQUAL(source({"windows"}, 3), "`windows` cannot be combined with the input `anchor`");
 }
 
 TEST(crops_and_slices_exclude_each_other) {

@@ -34,7 +34,7 @@ Wanted some(Random &random, const Bytes &file) {
   }
   if (random.below(3) == 0) {
     wanted.color = l3_color(random.below(L3_COLOR_YCBCR + 1));
-    wanted.sample = l3_sample(random.below(L3_SAMPLE_F32 + 1));
+    wanted.sample = l3_sample(random.below(L3_SAMPLE_F16 + 1));
   }
   wanted.gap = random.below(2) ? random.below(40) : 0;
   wanted.offset = random.below(2) ? random.below(16) : 0;

@@ -227,7 +227,7 @@ def check_that_padding_makes_shards_equal(shards, setting, size):
 
 def check_that_what_is_kept_stays_within(cache_size, statistics):
     assert statistics["cache_bytes_used"] <= statistics["cache_bytes_peak"] <= cache_size
-    assert statistics["planned_bytes"] <= cache_size
+    assert statistics["cache_bytes_planned"] <= cache_size
     for part in statistics["batches"]:
         assert part["current_bytes"] >= 0
         assert part["next_bytes"] >= 0
@@ -300,7 +300,7 @@ def test_memory_is_used_as_far_as_it_goes(tmp_path, policy):
         reading.batches(60)
         statistics = reading.statistics()
         ratios.append(statistics["hit_ratio"])
-        assert statistics["planned_bytes"] == cache_size
+        assert statistics["cache_bytes_planned"] == cache_size
         assert max(0, cache_size - 5 * 4096) <= statistics["cache_bytes_peak"] <= cache_size
     assert ratios == [0, 0.2, 0.5, 0.9, 1]
 
@@ -338,12 +338,12 @@ def test_memory_that_is_used_no_more_is_counted_and_used_again(tmp_path):
     paths = write_dataset(tmp_path, {"png": 60}, size=9000)
     reading = Reading(readers.liquid, batch_size=1, file_root=str(tmp_path), cache_size=memory_of(paths) // 2)
     assert reading.statistics()["idle_bytes"] == 0
-    held = [reading.pipeline.run() for _ in range(300)]  # half of which are not from memory, of two extents at least
+    held = [reading.pipeline.run() for _ in range(300)]  # half of which are not from memory, of two pages at least
     before = reading.statistics()
     while held:
         held.pop()
     after = reading.statistics()
-    # Some of it may have been used at once, for what is read ahead: 64 images, half of them, of three extents at most.
+    # Some of it may have been used at once, for what is read ahead: 64 images, half of them, of three pages at most.
     assert after["idle_bytes"] >= before["idle_bytes"] + 150 * 4096
     reading.batches(240)
     kinds = ("cache_bytes_used", "other_bytes_used", "idle_bytes")
@@ -613,13 +613,30 @@ def test_a_negative_cache_size_given_to_the_operator_itself(dataset):
         ({"num_shards": 2}, "readers.liquid keeps its shard in all epochs, as with stick_to_shard=True"),
         ({"num_shards": 2, "stick_to_shard": True}, ""),
         ({"random_shuffle": True, "shuffle_after_epoch": True}, ""),
+        ({"cache_size": 0}, "readers.liquid has no cache_size: it keeps no files in memory"),
+        ({"cache_size": 0, "policy": "minio"}, "readers.liquid has no cache_size: it keeps no files in memory"),
+        ({"cache_size": 0, "policy": "none"}, ""),
     ],
 )
 def test_arguments_that_are_warned_of(dataset, arguments, warning, capfd):
-    reading_of(dataset, **arguments)
+    reading_of(dataset, memory=0.2, **arguments)
     printed = capfd.readouterr().err
     assert warning in printed
     assert bool(warning) == bool(printed)
+
+
+@pytest.mark.parametrize("policy", ["liquid", "minio"])
+@pytest.mark.parametrize(("spare", "warnings"), [(0, 0), (1, 1)])
+def test_a_cache_larger_than_the_shard_is_warned_of_once(tmp_path, policy, spare, warnings, capfd):
+    paths = write_dataset(tmp_path, {"png": 20})
+    needed = memory_of(paths)
+    arguments = {"file_root": str(tmp_path), "cache_size": needed + spare, "policy": policy}
+    reading = Reading(readers.liquid, batch_size=5, checkpointing=True, **arguments)
+    reading.pass_over(9)
+    Reading(readers.multi_format, batch_size=5, file_root=str(tmp_path)).pass_over(1)
+    assert reading.statistics()["cache_bytes_planned"] == needed
+    said = f"cache_size is {needed + 1} bytes, but the files of this shard take {needed}: the rest is of no use to it"
+    assert capfd.readouterr().err.count(said) == warnings
 
 
 # ---- Statistics ----
@@ -691,7 +708,7 @@ def test_the_cache_can_be_a_part_of_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(readers, "total_memory", lambda: 2 * memory_of(paths))
     reading = Reading(readers.liquid, batch_size=5, file_root=str(tmp_path), cache_size="25%", policy="minio")
     reading.pass_over(4)
-    assert reading.statistics()["planned_bytes"] == memory_of(paths) // 2
+    assert reading.statistics()["cache_bytes_planned"] == memory_of(paths) // 2
 
 
 def test_a_cache_beyond_what_is_available_is_warned_of(tmp_path, monkeypatch):

@@ -118,7 +118,7 @@ def test_a_reader_without_a_seed_resumes_in_the_order_that_it_had(dataset, reade
     assert resumed.batches(14) == first.batches(14)
     again = Reading(function, checkpoint=resumed.pipeline.checkpoint(), **arguments)
     assert again.batches(14) == first.batches(14)
-    for figure in ("hit_ratio", "planned_bytes"):
+    for figure in ("hit_ratio", "cache_bytes_planned"):
         assert again.statistics()[figure] == first.statistics()[figure]
 
 

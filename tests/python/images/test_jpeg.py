@@ -305,7 +305,7 @@ def test_progressive_files_without_scans_in_between_are_refused():
             read_image(damaged)
 
 
-# ---- Oddities that do no harm ----------------------------------------------------------------------------------------
+# ---- Irregularities that do no harm ----------------------------------------------------------------------------------
 
 STRAY = "stray bytes between segments ignored"
 MORE = "bytes after the end of the JPEG file left out"
@@ -325,7 +325,7 @@ HARMLESS = {
 
 
 @pytest.mark.parametrize("case", HARMLESS)
-def test_harmless_oddities(case):
+def test_harmless_irregularities(case):
     data, notes = HARMLESS[case]
     assert_reads_as(data, pixels_of(GRAY), *notes)
 

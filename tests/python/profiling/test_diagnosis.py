@@ -161,5 +161,5 @@ def test_throughput_counts_every_batch_of_bursts(slow):
     assert found.low <= found.mean <= found.high
 
 
-def test_memory_comes_in_extents():
+def test_memory_comes_in_pages():
     assert [memory_bytes(size) for size in (1, 4096, 4097)] == [4096, 4096, 8192]

@@ -233,6 +233,12 @@ def test_endurance_benchmark(plugin):
     assert output.count("1500 batches, the statistics add up") == 2
 
 
+def test_windows_benchmark(tmp_path, plugin):
+    run(BENCHMARKS / "windows.py", "--rounds", 1, "--out", tmp_path)
+    for ways in json.loads((tmp_path / "windows.json").read_text())["cases"].values():
+        assert [*ways] == ["windows", "a decoder for each", "whole image, slices", "whole image alone"]
+
+
 @pytest.mark.parametrize("document", ["docs/benchmarks.md", "docs/gpu.md", "docs/readers.md", "README.md"])
 def test_tables_are_those_of_the_results(document):
     run(BENCHMARKS / "tables.py", "--check", ROOT / document)

@@ -171,7 +171,8 @@ typedef enum l3_sample {
   L3_SAMPLE_I16 = 4,
   L3_SAMPLE_U32 = 5,
   L3_SAMPLE_I32 = 6,
-  L3_SAMPLE_F32 = 7
+  L3_SAMPLE_F32 = 7,
+  L3_SAMPLE_F16 = 8 /**< IEEE 754 binary16: what L3_SAMPLE_F32 gives, rounded to the nearest, ties to even */
 } l3_sample;
 
 /** The memory to decode to, and the conversion of the pixels. */
@@ -209,6 +210,27 @@ L3_API l3_status l3_decode(const l3_file *file, const l3_rect *roi, const l3_out
 L3_API uint32_t l3_region_tile_count(const l3_file *file, const l3_rect *roi);
 L3_API l3_status l3_decode_tiles(const l3_file *file, const l3_rect *roi, const l3_output *output, uint32_t options,
                                  uint32_t first, uint32_t count, l3_error *error);
+
+/** A tile, by its number in row-major order of the whole image, and a region that touches it, by its number. */
+typedef struct l3_region_tile {
+  uint32_t tile, region;
+} l3_region_tile;
+
+/**
+ * Lists the tiles that each of several regions touches, in the order of the image: tiles that several share stand there
+ * several times, side by side. Returns how many entries there are; `tiles` may be NULL, to learn only that. The regions
+ * must lie inside the image.
+ */
+L3_API size_t l3_list_region_tiles(const l3_file *file, const l3_rect *regions, size_t count, l3_region_tile *tiles);
+
+/**
+ * Decodes entries of such a list, of which it may be given any part: a tile once for all its entries that stand side by
+ * side. The top left pixel of region i lands at output->data + i * region_stride. Different entries write disjoint
+ * memory, if regions do, and may be decoded concurrently.
+ */
+L3_API l3_status l3_decode_region_tiles(const l3_file *file, const l3_rect *regions, const l3_output *output,
+                                        size_t region_stride, uint32_t options, const l3_region_tile *tiles,
+                                        size_t count, l3_error *error);
 
 /* ---- Encoding ---------------------------------------------------------------------------------------------------- */
 
