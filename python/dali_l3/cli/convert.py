@@ -49,6 +49,14 @@ class Pages(str, enum.Enum):
     SPLIT = "split"
 
 
+class SourceAs(str, enum.Enum):
+    """How files that stay as they are get to their place."""
+
+    COPY = "copy"
+    REFLINK = "reflink"
+    HARDLINK = "hardlink"
+
+
 def convert(
     source: Annotated[str, typer.Argument(metavar="SRC", help="An image file, or a folder of them.")],
     target: Annotated[
@@ -66,6 +74,14 @@ def convert(
     mix: Annotated[
         str | None,
         typer.Option(metavar="FORMAT:WEIGHT,...", help="Convert to several formats in these proportions."),
+    ] = None,
+    source_as: Annotated[
+        SourceAs | None,
+        typer.Option(
+            help="How files that stay as they are with --mix source:… get to DST: as copies, as reflinks (which share "
+            "their blocks with the source), or as hard links (other names of the same file).",
+            show_default="reflinks where the file system has them, else copies",
+        ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed for the draw of formats with --mix.", show_default="0")] = None,
     palette: Annotated[
@@ -102,7 +118,8 @@ def convert(
     source, the profile or --palette has changed. Ctrl-C finishes the files at work first; a second Ctrl-C does not.
 
     With --mix, each folder gets the formats in the given proportions. Formats are l3-fast, l3-raw, l3-paper, png, tiff,
-    bmp, webp, and the lossy jpeg@Q and webp@Q with a quality Q. DST/dali_l3_mix.json records the format of each image.
+    bmp, webp, the lossy jpeg@Q and webp@Q with a quality Q, and source, files as they are. DST/dali_l3_mix.json records
+    the format of each image.
 
     Exits with 0 on success, 1 if any file failed, 2 if the arguments are wrong, 130 after Ctrl-C.
 
@@ -116,11 +133,14 @@ def convert(
     dali-l3 convert masks/ masks-l3/ --palette index
     dali-l3 convert scans/ scans-l3/ --pages split
     dali-l3 convert train/ train-mix/ --mix l3-fast:7,bmp:3
+    dali-l3 convert jpegs/ jpegs-mix/ --mix source:7,l3-fast:3
     """
     converting, mixing, formats, reading, stored = import_extra(
         "convert", "conversion.converting", "conversion.mixing", "images.formats", "images.reading", "images.stored"
     )
     record = None
+    if source_as and formats.SOURCE not in mixing.parse_mix(mix or f"{formats.L3_FAST}:1"):
+        raise PlanError("--source-as needs source in --mix")
     if mix is not None:
         if profile:
             raise PlanError("--profile and --mix cannot be combined: name l3-fast, l3-raw or l3-paper in the mix")
@@ -140,7 +160,8 @@ def convert(
         outcomes = preview(work.tasks, refuse_to_convert)
     else:
         options = stored.ReadOptions(max_pixels, palette.value, page="first" if pages is Pages.FIRST else None)
-        function = functools.partial(converting.convert_file, effort=effort, options=options)
+        way = source_as.value if source_as else "auto"
+        function = functools.partial(converting.convert_file, effort=effort, options=options, source_as=way)
         outcomes = run_plan(work, function, workers, reading.prepare_process)
         if record:
             outcomes = mixing.recorded(outcomes, record, source, target)
