@@ -33,8 +33,8 @@ def neutralise_orientation(exif: bytes) -> tuple[int, bytes]:
     """Reads the orientation and returns it with the same block in which it is 1 (upright).
 
     exif: a TIFF structure, with or without the prefix `Exif\\0\\0` (which is taken off).
-    A missing, invalid or unreadable orientation counts as 1. Nothing else in the block changes. The first two bytes of
-    the value count, whatever its type, as in OpenCV and DALI.
+    A missing, invalid or unreadable orientation counts as 1 and stays. Nothing else in the block changes. The first two
+    bytes of the value count, whatever its type, as in OpenCV and DALI.
     """
     block = exif.removeprefix(PREFIX)
     order = {b"II*\x00": "<", b"MM\x00*": ">"}.get(block[:4])
