@@ -71,12 +71,17 @@ def profile(
     write: Annotated[
         str | None, typer.Option(metavar="DST", help="Then convert the dataset as recommended, and measure again.")
     ] = None,
+    max_size: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="The dataset may take this much as recommended.", show_default="no limit"),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed for the draw of formats with --write.")] = 0,
 ) -> None:
     """Find out what limits loading a dataset on this machine, and in which formats to store it.
 
     Encodes a sample in each format, measures loading and decoding with DALI on the disk, and computes the mix of
-    formats that is fastest with the Liquid reader. Never changes source files, and removes the sample at the end.
+    formats that is fastest with the Liquid reader. The format `source` is the files as they are. Never changes source
+    files, and removes the sample at the end.
 
     Examples:
 
@@ -84,7 +89,7 @@ def profile(
     dali-l3 profile train/ --quick
     dali-l3 profile train/ --cache-size 60GiB --html report.html
     dali-l3 profile train/ --formats png,bmp --threads 4 --step-time 120
-    dali-l3 profile train/ --write train-mix/
+    dali-l3 profile train/ --write train-mix/ --max-size 500GB
     """
     if step and step_time is not None:
         raise ConversionError("--step and --step-time cannot be combined")
@@ -95,11 +100,12 @@ def profile(
     profiler, diagnosis, measuring, report, dataset = _import("profiler", "diagnosis", "measuring", "report", "dataset")
     options = profiler.Options(
         measuring.Setting(batch_size, threads or default_workers(), device, _QUICK_SECONDS if quick else _SECONDS),
-        _parse_size(cache_size) if cache_size else _half_of_free_memory(),
+        _parse_size("--cache-size", cache_size) if cache_size else _half_of_free_memory(),
         tuple(name.strip() for name in formats.split(",")),
         sample or (_QUICK_SAMPLE if quick else _SAMPLE),
         work,
         quality=_SWEEP if quality_sweep else (),
+        max_size=_parse_size("--max-size", max_size) if max_size else None,
     )
     train = diagnosis.Sleep(step_time / 1e3) if step_time is not None else step and _load(step)
     with report.Progress(console) as progress:
@@ -112,8 +118,10 @@ def profile(
         report.show(found, output)
     finally:  # also if nobody reads the output any more
         _save(found, json_file, html_file)
-    if write:
-        most = dataset.announced_size(found.recommendation)
+    if write and found.advice != "convert":
+        console.print(f"Nothing is written to {write}: no conversion is recommended.", soft_wrap=True)
+    elif write:
+        most = dataset.announced_size(found)
         console.print(f"The converted dataset will take at most {most / 1e6:.0f} MB in {write}.")
         plan, outcomes = dataset.convert_dataset(found, write, seed)
         totals = show(outcomes, len(plan.tasks) + len(plan.outcomes), "converted")
@@ -150,11 +158,11 @@ def _import(*names: str) -> list[Any]:
         raise ConversionError(str(error)) from error
 
 
-def _parse_size(text: str) -> int:
+def _parse_size(option: str, text: str) -> int:
     try:
         return parse_size(text)
     except ValueError as error:
-        raise ConversionError(f"--cache-size: {error}") from error
+        raise ConversionError(f"{option}: {error}") from error
 
 
 def _half_of_free_memory() -> int:

@@ -107,6 +107,11 @@ def check_format(name: str) -> None:
         find_format(name)
 
 
+def is_lossy(name: str) -> bool:
+    """Whether a format of `check_format` changes pixels; files that stay as they are do not."""
+    return name != SOURCE and find_format(name).lossy
+
+
 def _parse_quality(name: str, quality: str) -> int:
     if not re.fullmatch("[1-9][0-9]?|100", quality):
         raise ConversionError(f"{name}: the quality must be a number from 1 to 100")

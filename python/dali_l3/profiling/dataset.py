@@ -17,16 +17,18 @@ from ..jobs.planning import Plan
 from ..jobs.running import run_plan
 from .isolation import call_isolated
 from .measuring import measure
-from .profiler import DatasetProfile, Mix, WrittenDataset
+from .profiler import DatasetProfile, WrittenDataset
 from .sampling import choose_sample, list_images
 
 _TOLERANCE = 1.1  # of the size that the sample lets expect
 _MOST_MEASURED = 2048  # images: with them an epoch is not too long
 
 
-def announced_size(mix: Mix) -> int:
+def announced_size(profile: DatasetProfile) -> int:
     """Bytes that the dataset takes at most; beyond them its conversion stops."""
-    return round(mix.bytes * _TOLERANCE)
+    mix = profile.recommendation
+    rounded = sum(profile.formats[name].costs.image_bytes for name in mix.weights)  # shares are of whole images
+    return round(mix.bytes * _TOLERANCE + rounded)
 
 
 def check_target(source: str, target: str, seed: int = 0) -> None:
@@ -48,7 +50,7 @@ def convert_dataset(profile: DatasetProfile, target: str, seed: int = 0) -> tupl
     """
     mix = profile.recommendation
     work, record = mixing.plan_mix(profile.source, target, mix.weights, seed)
-    announced = announced_size(mix)
+    announced = announced_size(profile)
     free = shutil.disk_usage(_existing_parent(target)).free
     needed = announced * len(work.tasks) // max(len(work.tasks) + len(work.outcomes), 1)
     if needed > free:
