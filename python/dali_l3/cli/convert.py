@@ -19,6 +19,9 @@ from .common import (
     MaxPixels,
     Overwrite,
     ReportFile,
+    ResizeLonger,
+    ResizePixels,
+    ResizeShorter,
     Strict,
     Timeout,
     Workers,
@@ -47,6 +50,13 @@ class Pages(str, enum.Enum):
 
     FIRST = "first"
     SPLIT = "split"
+
+
+class ResizeFilter(str, enum.Enum):
+    """How images are resampled."""
+
+    LANCZOS = "lanczos"
+    NEAREST = "nearest"
 
 
 class SourceAs(str, enum.Enum):
@@ -98,6 +108,13 @@ def convert(
             show_default="refuse them",
         ),
     ] = None,
+    resize_shorter: ResizeShorter = None,
+    resize_longer: ResizeLonger = None,
+    resize_pixels: ResizePixels = None,
+    resize_filter: Annotated[
+        ResizeFilter,
+        typer.Option(help="lanczos is antialiased. nearest makes no new values: use it for masks of labels."),
+    ] = ResizeFilter.LANCZOS,
     workers: Workers = None,
     overwrite: Overwrite = False,
     keep_suffix: KeepSuffix = False,
@@ -133,12 +150,25 @@ def convert(
     dali-l3 convert masks/ masks-l3/ --palette index
     dali-l3 convert scans/ scans-l3/ --pages split
     dali-l3 convert train/ train-mix/ --mix l3-fast:7,bmp:3
+    dali-l3 convert photos/ photos-l3/ --resize-shorter 256
     dali-l3 convert jpegs/ jpegs-mix/ --mix source:7,l3-fast:3
     """
-    converting, mixing, formats, reading, stored = import_extra(
-        "convert", "conversion.converting", "conversion.mixing", "images.formats", "images.reading", "images.stored"
+    converting, mixing, formats, reading, resizing, stored = import_extra(
+        "convert",
+        "conversion.converting",
+        "conversion.mixing",
+        "images.formats",
+        "images.reading",
+        "images.resizing",
+        "images.stored",
     )
-    record = None
+    record = resize = None
+    if resize_shorter or resize_longer or resize_pixels:
+        resize = resizing.Resize(resize_shorter, resize_longer, resize_pixels, resize_filter.value)
+        if palette is Palette.INDEX and resize.filter != "nearest":
+            raise PlanError("--palette index keeps numbers, which have no averages: add --resize-filter nearest")
+    elif resize_filter is not ResizeFilter.LANCZOS:
+        raise PlanError("--resize-filter needs --resize-shorter, --resize-longer or --resize-pixels")
     if source_as and formats.SOURCE not in mixing.parse_mix(mix or f"{formats.L3_FAST}:1"):
         raise PlanError("--source-as needs source in --mix")
     if mix is not None:
@@ -147,13 +177,15 @@ def convert(
         if pages is Pages.SPLIT:
             raise PlanError("--pages split and --mix cannot be combined: split the files first (convert, then export)")
         weights = mixing.parse_mix(mix)
-        work, record = mixing.plan_mix(source, target, weights, seed or 0, overwrite, keep_suffix, palette.value)
+        work, record = mixing.plan_mix(
+            source, target, weights, seed or 0, overwrite, keep_suffix, palette.value, resize
+        )
     else:
         if seed is not None:
             raise PlanError("--seed needs --mix")
         refuse_mixed(target)
         format = formats.find_format(f"l3-{(profile or Profile.FAST).value}")
-        conversion = converting.conversion_to(format, palette.value)
+        conversion = converting.conversion_to(format, palette.value, resize)
         count_pages = reading.count_pages if pages is Pages.SPLIT else None
         work = plan(source, target, conversion, overwrite, keep_suffix, count_pages)
     if dry_run:
@@ -161,7 +193,9 @@ def convert(
     else:
         options = stored.ReadOptions(max_pixels, palette.value, page="first" if pages is Pages.FIRST else None)
         way = source_as.value if source_as else "auto"
-        function = functools.partial(converting.convert_file, effort=effort, options=options, source_as=way)
+        function = functools.partial(
+            converting.convert_file, effort=effort, options=options, source_as=way, resize=resize
+        )
         outcomes = run_plan(work, function, workers, reading.prepare_process)
         if record:
             outcomes = mixing.recorded(outcomes, record, source, target)

@@ -11,6 +11,7 @@ from ..files import open_regular, target_errors
 from ..images.formats import L3_FAST, SOURCE, Format, find_format
 from ..images.palettes import is_read_otherwise
 from ..images.reading import read_as_stored, read_image, turn_upright
+from ..images.resizing import RESIZING_MEMORY, Resize, is_resized_otherwise, resize_image
 from ..images.signatures import HEAD_SIZE, IMAGE_SUFFIXES, sniff
 from ..images.stored import DEFAULT_OPTIONS, ColourError, Palette, ReadOptions
 from ..images.writing import encode_image, prepare_image
@@ -21,15 +22,21 @@ from .keeping import Way, keep, unkeepable
 from .sources import refuse_to_convert
 
 
-def conversion_to(format: Format, palette: Palette | None = None) -> Conversion:
+def conversion_to(format: Format, palette: Palette | None = None, resize: Resize | None = None) -> Conversion:
     """The conversion of images to `format`.
 
-    palette: as in `ReadOptions`; L3 files of an earlier run with the other choice are written again. None: they stay
+    palette: as in `ReadOptions`; L3 files of an earlier run with the other choice, or with another for `resize`, are
+        written again. None: they stay
+    resize: the bounds of the images' sizes
     """
 
     def is_finished(task: Task) -> bool:
         finished = format.is_finished(task.target)
-        return finished and not (palette and is_read_otherwise(task.source, task.page, task.target, palette))
+        if not finished or palette is None:
+            return finished
+        return not (
+            is_read_otherwise(task.source, task.page, task.target, palette) or is_resized_otherwise(task.target, resize)
+        )
 
     return Conversion(format.name, format.suffix, format.signature, IMAGE_SUFFIXES, refuse_to_convert, is_finished)
 
@@ -52,7 +59,11 @@ def convert_image(data: bytes, format: str = L3_FAST, effort: int = 2, options: 
 
 @reporting
 def convert_file(
-    task: Task, effort: int = 2, options: ReadOptions = DEFAULT_OPTIONS, source_as: Way = "auto"
+    task: Task,
+    effort: int = 2,
+    options: ReadOptions = DEFAULT_OPTIONS,
+    source_as: Way = "auto",
+    resize: Resize | None = None,
 ) -> Outcome:
     """Converts `task.source` to `task.format` (by default l3-fast), upright, with metadata and modification time.
 
@@ -69,6 +80,7 @@ def convert_file(
     effort: of the L3 encoder, 1 … 3
     options: how to read the image; the page of the task, if any, replaces theirs
     source_as: how files that stay as they are get to their place
+    resize: the bounds of the image's size; files that stay as they are keep theirs
     """
     with open_regular(task.source) as file:
         mtime_ns = os.fstat(file.fileno()).st_mtime_ns  # before reading: what is written later is newer
@@ -82,7 +94,8 @@ def convert_file(
         options = dataclasses.replace(options, page=task.page)
     stays = task.format == SOURCE
     format = find_format(L3_FAST if stays else task.format or L3_FAST, effort)
-    options = dataclasses.replace(options, reserve=functools.partial(reserve, times=format.memory))
+    times = format.memory + (RESIZING_MEMORY if resize else 0)
+    options = dataclasses.replace(options, reserve=functools.partial(reserve, times=times))
     target = task.target
     reasons: tuple[str, ...] = ()
     try:
@@ -103,6 +116,8 @@ def convert_file(
     del data
     image = turn_upright(stored)
     del stored
+    if resize:
+        image = resize_image(image, resize)
     notes = image.notes + reasons
     unsupported = format.unsupported(image.pixels)
     if unsupported:

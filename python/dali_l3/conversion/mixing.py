@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from ..errors import ConversionError, TargetError
 from ..images.formats import SOURCE, check_format, find_format
+from ..images.resizing import Resize
 from ..images.signatures import sniff_file
 from ..images.stored import Palette
 from ..jobs.outcomes import Outcomes
@@ -91,6 +92,7 @@ def plan_mix(
     overwrite: bool = False,
     keep_suffix: bool = False,
     palette: Palette = "rgb",
+    resize: Resize | None = None,
 ) -> tuple[Plan, MixRecord]:
     """Plans the conversion of the images of the tree `source` to the formats that are drawn for them.
 
@@ -98,14 +100,17 @@ def plan_mix(
     the record, and writes nothing.
 
     mix: formats and their weights, see `parse_mix`
-    palette: as in `ReadOptions`; the record refuses other choices in later runs
+    palette, resize: as in `ReadOptions`, and the bounds of the images' sizes; the record refuses other choices in later
+        runs
 
-    Raises PlanError like `plan`, and if `source` is not a folder, or `target` contains other files than those of a mix
-    with the same settings.
+    Raises PlanError like `plan`, if `source` is not a folder, if `target` contains other files than those of a mix with
+    the same settings, or if files shall stay as they are and yet be resized.
     """
     if not os.path.isdir(source):
         raise PlanError(f"{source}: " + ("a mix needs a folder" if os.path.exists(source) else "no such folder"))
-    settings = MixSettings(dict(mix), seed, keep_suffix, palette)
+    if resize and SOURCE in mix:
+        raise PlanError(f"{resize}: files that stay as they are ({SOURCE} in the mix) cannot be resized")
+    settings = MixSettings(dict(mix), seed, keep_suffix, palette, str(resize or ""))
     earlier = MixRecord.load(target)
     if earlier and earlier.settings != settings:
         raise PlanError(

@@ -13,6 +13,7 @@ from ..conversion.keeping import unkeepable
 from ..errors import ConversionError
 from ..images.formats import L3_FAST, SOURCE, find_format
 from ..images.reading import prepare_process, read_as_stored, turn_upright
+from ..images.resizing import RESIZING_MEMORY, Resize, resize_image
 from ..images.signatures import sniff
 from ..images.stored import ReadOptions, StoredImage
 from ..images.writing import write_image
@@ -68,13 +69,18 @@ class _EncodedImage(Outcome):
     files: tuple[tuple[str, EncodedFile], ...] = ()
 
 
-def announce(sample: Sequence[str], formats: Sequence[str], tick: Callable[[], None] = lambda: None) -> int:
+def announce(
+    sample: Sequence[str],
+    formats: Sequence[str],
+    tick: Callable[[], None] = lambda: None,
+    resize: Resize | None = None,
+) -> int:
     """The disk space, in bytes, that `encode_sample` takes at most.
 
     Decodes the images to know. tick: called for each
     """
     pixels = 0
-    for outcome in _run(_measure, [Task(path) for path in sample]):
+    for outcome in _run(functools.partial(_measure, resize=resize), [Task(path) for path in sample]):
         pixels += outcome.raw_size
         tick()
     return len(formats) * (int(pixels * _MOST_EXPANSION) + len(sample) * _FILE_OVERHEAD)
@@ -86,6 +92,7 @@ def encode_sample(
     folder: str,
     announced: int,
     tick: Callable[[], None] = lambda: None,
+    resize: Resize | None = None,
 ) -> EncodedSample:
     """Encodes images in each format.
 
@@ -94,6 +101,7 @@ def encode_sample(
     folder: an existing one, in which each format gets its own
     announced: bytes, see `announce`
     tick: called for each image
+    resize: the bounds of the images' sizes; not for `source`
 
     Raises:
         ConversionError: No image could be read, the disk has too little room, or more than `announced` is needed.
@@ -107,7 +115,7 @@ def encode_sample(
     images: dict[str | None, _EncodedImage] = {}
     failures = []
     taken = 0
-    function = functools.partial(_encode, formats=tuple(formats), folder=folder)
+    function = functools.partial(_encode, formats=tuple(formats), folder=folder, resize=resize)
     for outcome in _run(function, tasks):
         if isinstance(outcome, _EncodedImage):
             images[outcome.target] = outcome
@@ -131,16 +139,16 @@ def _run(function: Callable[[Task], Outcome], tasks: list[Task]) -> Outcomes:
 
 
 @reporting
-def _measure(task: Task) -> Outcome:
-    pixels = turn_upright(_read(task.source, times=2)[1]).pixels
+def _measure(task: Task, resize: Resize | None) -> Outcome:
+    pixels = _pixels(_read(task.source, times=2, resize=resize)[1], resize)
     return Outcome(task.source, None, "done", raw_size=pixels.nbytes)
 
 
 @reporting
-def _encode(task: Task, formats: tuple[str, ...], folder: str) -> Outcome:
+def _encode(task: Task, formats: tuple[str, ...], folder: str, resize: Resize | None) -> Outcome:
     encoded = [format for format in formats if format != SOURCE]
     held = max((find_format(format).memory for format in encoded), default=1) + 1  # the pixels, while a file is proven
-    data, stored = _read(task.source, held)
+    data, stored = _read(task.source, held, resize)
     files = {}
     if SOURCE in formats:
         if unkeepable(sniff(data) or "", data, stored):
@@ -148,7 +156,7 @@ def _encode(task: Task, formats: tuple[str, ...], folder: str) -> Outcome:
         else:
             files[SOURCE] = EncodedFile(task.source, len(data), SOURCE)
     del data
-    pixels = turn_upright(stored).pixels
+    pixels = _pixels(stored, resize)
     del stored
     files |= _write(pixels, encoded, folder, task.target)
     size = sum(file.size for file in files.values() if file.path != task.source)
@@ -157,10 +165,17 @@ def _encode(task: Task, formats: tuple[str, ...], folder: str) -> Outcome:
     )
 
 
-def _read(path: str, times: int) -> tuple[bytes, StoredImage]:
+def _pixels(stored: StoredImage, resize: Resize | None) -> NDArray[Any]:
+    """The pixels as they are to be stored."""
+    image = turn_upright(stored)
+    return (resize_image(image, resize) if resize else image).pixels
+
+
+def _read(path: str, times: int, resize: Resize | None) -> tuple[bytes, StoredImage]:
     """An image file, and what it holds. times: see `reserve`"""
     with open(path, "rb") as file:
         data = file.read()
+    times += RESIZING_MEMORY if resize else 0
     return data, read_as_stored(data, ReadOptions(reserve=functools.partial(reserve, times=times)))
 
 

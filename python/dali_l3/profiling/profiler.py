@@ -16,6 +16,7 @@ from typing import Literal
 
 from ..errors import ConversionError
 from ..images.formats import SOURCE, check_format
+from ..images.resizing import Resize
 from ..jobs.workers import default_workers
 from . import DEFAULT_FORMATS, encoding
 from .cost_model import Conditions, FormatCosts, Prediction, hit_ratio, predict
@@ -47,6 +48,7 @@ class Options:
     copies: whether decoded images are copied to the GPU
     quality: lossy formats to sweep, names with their qualities
     max_size: bytes that the dataset may take at the recommended ratio
+    resize: the bounds of the images' sizes, if they are to be stored smaller; not possible with `source`
     """
 
     setting: Setting
@@ -57,6 +59,7 @@ class Options:
     copies: bool = False
     quality: Sequence[str] = ()
     max_size: int | None = None
+    resize: Resize | None = None
 
 
 @dataclass(frozen=True)
@@ -138,6 +141,7 @@ class DatasetProfile:
     quality: of lossy formats, if asked for
     written: the converted dataset, if it was written
     failures: paths and reasons, of images of the sample that cannot be read
+    resize: the bounds of the images' sizes, if they are to be stored smaller
     """
 
     source: str
@@ -155,6 +159,7 @@ class DatasetProfile:
     quality: list[Quality] = field(default_factory=list)
     written: WrittenDataset | None = None
     failures: list[tuple[str, str]] = field(default_factory=list)
+    resize: Resize | None = None
 
     @property
     def advice(self) -> Literal["convert", "read", "stay"]:
@@ -196,6 +201,8 @@ def profile(
     """
     for name in (*options.formats, *options.quality):
         check_format(name)
+    if options.resize and SOURCE in options.formats:
+        raise ConversionError(f"{options.resize}: files as they are ({SOURCE}) cannot be resized; name other formats")
     setting = options.setting
     progress("listing the images", 0, 1)
     dataset = list_images(source)
@@ -240,6 +247,7 @@ def profile(
         gain=min(recommendation.prediction.throughput, most) / diagnosis.now.mean,
         quality=quality,
         failures=[(outcome.source, outcome.reason) for outcome in sample.failures],
+        resize=options.resize,
     )
 
 
@@ -274,10 +282,11 @@ def _encode(
     progress: ProgressCallback,
 ) -> EncodedSample:
     formats = list(dict.fromkeys((*options.formats, *options.quality)))
-    announced = encoding.announce(chosen, formats, _ticks(progress, "reading the sample", len(chosen)))
+    tick = _ticks(progress, "reading the sample", len(chosen))
+    announced = encoding.announce(chosen, formats, tick, options.resize)
     announce(announced, os.path.dirname(folder))
     tick = _ticks(progress, "encoding the sample", len(chosen))
-    return encoding.encode_sample(chosen, formats, folder, announced, tick)
+    return encoding.encode_sample(chosen, formats, folder, announced, tick, options.resize)
 
 
 def measure_format(name: str, sample: EncodedSample, setting: Setting, conditions: Conditions) -> FormatProfile:

@@ -208,6 +208,25 @@ def test_nothing_is_written_where_nothing_is_gained(run, jpegs, tmp_path):
     assert not target.exists()
 
 
+def test_images_can_be_stored_smaller(run, jpegs, tmp_path):
+    found, target = tmp_path / "found.json", tmp_path / "mix"
+    options = ("--resize-shorter", 48, "--json", found, *QUICK)
+    code, output, errors = run("profile", jpegs, *options, "--write", target)
+    assert code == 0, errors
+    result = json.loads(found.read_text())
+    assert list(result["formats"]) == ["bmp", "l3-fast", "l3-raw"]
+    assert "all formats are measured with smaller images: --resize-shorter 48" in output
+    assert result["command"].endswith(" --resize-shorter 48")
+    assert result["formats"]["l3-raw"]["costs"]["image_bytes"] < 64 * 48 * 3 * 1.1
+    assert json.loads((target / "dali_l3_mix.json").read_text())["resize"] == "--resize-shorter 48"
+    images = [*target.rglob("*.l3"), *target.rglob("*.bmp")]
+    shapes = [
+        dali_l3.imread(path).shape if path.suffix == ".l3" else np.asarray(Image.open(path)).shape for path in images
+    ]
+    assert len(shapes) == 8
+    assert {min(shape[:2]) for shape in shapes} == {48}
+
+
 def test_where_no_file_can_stay_as_it_is_that_is_no_candidate(run, photos, tmp_path):
     source, found = tmp_path / "source", tmp_path / "found.json"
     source.mkdir()
@@ -345,6 +364,7 @@ def test_images_that_cannot_be_read_are_named_and_left_out(run, photos, tmp_path
         (["--device", "gpu"], "cpu or mixed"),
         (["--cache-size", "much"], "--cache-size"),
         (["--max-size", "little"], "--max-size"),
+        (["--resize-longer", "9", "--formats", "source,bmp"], "--resize-longer 9: files as they are (source) cannot"),
         (["--step", "nowhere:step"], "nowhere"),
         (["--step", "nowhere"], "module:function"),
         (["--step", "a:b", "--step-time", "1"], "cannot be combined"),

@@ -69,6 +69,8 @@ def overview(profile: DatasetProfile) -> Table:
             f"decoder on {setting.device}",
         ),
     ]
+    if profile.resize:
+        rows.append(("resized", f"all formats are measured with smaller images: {profile.resize}"))
     if conditions.copy_seconds:
         rows.append(("GPU", f"{_speed(1 / conditions.copy_seconds)} images/s can be copied to it"))
     notes = [f"{printable(path)}: {printable(reason)}" for path, reason in profile.failures[:_MOST_FAILURES]]
@@ -213,6 +215,8 @@ def recommendation(profile: DatasetProfile) -> list[str]:
         f"Then {_LIMITS[prediction.limit]} will set the pace, and {prediction.hit_ratio:.0%} of each batch will come "
         "from memory.",
     ]
+    if converts and profile.resize:
+        sentences.append(f"Images become smaller on the way ({profile.resize}), and lose detail by it.")
     if converts:
         sentences.append(
             f"The dataset will take about {size_text(mix.bytes)}, {_growth(mix, profile)} the "
@@ -248,7 +252,8 @@ def command(profile: DatasetProfile, target: str = "DST") -> str | None:
     if profile.advice != "convert":
         return None
     source, target = (printable(shlex.quote(path)) for path in (profile.source, target))
-    return f"dali-l3 convert {source} {target} --mix {profile.recommendation}"
+    resize = f" {profile.resize}" if profile.resize else ""
+    return f"dali-l3 convert {source} {target} --mix {profile.recommendation}{resize}"
 
 
 def mix_name(mix: Mix) -> str:
