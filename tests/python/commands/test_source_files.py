@@ -86,6 +86,18 @@ def test_those_files_stay_byte_for_byte_and_both_are_counted(run, tree, tmp_path
             assert written.read_bytes() == convert_image(source.read_bytes())
 
 
+def test_other_commands_take_the_mix(run, tree, tmp_path):
+    target = tmp_path / "dst"
+    code, out, _ = run("convert", tree, target, "--mix", "source:7,l3-fast:3", "--dry-run")
+    assert code == 0
+    planned = {line.split(" -> ")[1] for line in out.splitlines()}
+    run("convert", tree, target, "--mix", "source:7,l3-fast:3")
+    assert planned == set(map(str, images_below(target).values()))
+    assert "10 verified, 1 skipped, 0 failed" in run("verify", target)[2]
+    assert len(run("info", "--json", target)[1].splitlines()) == 3
+    assert "3 exported" in run("export", target, tmp_path / "png")[2]
+
+
 def test_names_stay_unless_readers_would_not_find_them(run, tree, tmp_path):
     run("convert", tree, tmp_path / "dst", "--mix", "source:1", "--keep-suffix")
     run("convert", tree, tmp_path / "short", "--mix", "source:1")
