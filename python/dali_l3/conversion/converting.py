@@ -73,7 +73,7 @@ def convert_file(
 
     The format `source` keeps the file as it is, once it was decoded. If `fn.decoders.image` would not show it as it
     shows the conversion, it becomes l3-fast, at `task.otherwise`. The other way round, what cannot be converted because
-    of its colours (CMYK) stays as it is, at `task.otherwise`, if the task has that.
+    of its colours (JPEG in CMYK) stays as it is, at `task.otherwise`, if the task has that.
 
     Takes at most twice the size of the pixels, plus a constant; more for lossy formats and WebP (Format.memory).
 
@@ -101,7 +101,7 @@ def convert_file(
     try:
         stored = read_as_stored(data, options)
     except ColourError as error:
-        if not (stays or task.otherwise):
+        if signature != "JPEG" or not (stays or task.otherwise):
             raise
         note = f"cannot be converted ({error}) and stays as it is, not checked for damage"
         return _keep(task, task.target if stays else task.otherwise, data, mtime_ns, source_as, note)

@@ -68,7 +68,7 @@ def unkeepable(signature: str, data: bytes, stored: StoredImage) -> str | None:
     if PALETTE_DROPPED in stored.notes:
         return "the decoder takes the colours of its palette, not the numbers"
     if signature == "JPEG" and f"{SECOND_EXIF} left out" in stored.notes:
-        return f"{SECOND_EXIF}, which crashes the decoder"
+        return f"{SECOND_EXIF}, which may crash the decoder"
     if signature == "PNG" and b"eXIf" not in data and neutralise_orientation(stored.exif)[0] != 1:
         return "the decoder does not see its orientation, which is in a text"
     if signature == "WebP" and stored.exif:

@@ -283,6 +283,18 @@ def test_cmyk_fails_where_nothing_stays(run, tmp_path):
     assert "CMYK colours: convert to RGB first" in err
 
 
+def test_cmyk_in_other_files_than_jpeg_fails(run, tmp_path):
+    """DALI shows few kinds of TIFF, and who knows what of these colours."""
+    pixels = noise((16, 16, 4))
+    cmyk = saved(Image.fromarray(pixels, "CMYK"), format="TIFF", compression="jpeg")
+    for number in range(2):
+        write(tmp_path / "src" / f"{number}.tif", cmyk)
+    code, _, err = run("convert", tmp_path / "src", tmp_path / "dst", "--mix", "source:1,l3-fast:1")
+    assert code == 1
+    assert "2 failed" in err
+    assert not images_below(tmp_path / "dst")
+
+
 @pytest.mark.parametrize("options", [(), ("--keep-suffix",)])
 def test_what_cannot_stay_becomes_l3(run, tmp_path, options):
     pixels = noise((9, 7, 3))
