@@ -132,7 +132,8 @@ def convert(
 
     Each target is decoded and compared before it gets its name and the modification time of its source. To continue
     after a run was stopped or killed, repeat the command: it keeps the files that are done, unless the time of the
-    source, the profile, --palette or the size has changed. Ctrl-C finishes the files at work first; a second Ctrl-C does not.
+    source, the profile, --palette or the size has changed. Ctrl-C finishes the files at work first; a second Ctrl-C
+    does not.
 
     With --mix, each folder gets the formats in the given proportions. Formats are l3-fast, l3-raw, l3-paper, png, tiff,
     bmp, webp, the lossy jpeg@Q and webp@Q with a quality Q, and source, files as they are. DST/dali_l3_mix.json records
