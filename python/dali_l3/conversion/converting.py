@@ -101,7 +101,7 @@ def convert_file(
     try:
         stored = read_as_stored(data, options)
     except ColourError as error:
-        if signature != "JPEG" or not (stays or task.otherwise):
+        if not (stays or task.otherwise):
             raise
         note = f"cannot be converted ({error}) and stays as it is, not checked for damage"
         return _keep(task, task.target if stays else task.otherwise, data, mtime_ns, source_as, note)

@@ -34,7 +34,7 @@ class DamagedImageError(ImageError):
 
 
 class ColourError(ImageError):
-    """A file has colours that cannot be kept exactly, although decoders show them somehow."""
+    """A JPEG file has colours that cannot be kept exactly, although decoders show them somehow."""
 
 
 class OversizeError(ImageError):
