@@ -156,6 +156,14 @@ def test_report_and_metadata_say_so(run, tree, tmp_path):
     assert report["small.png"]["notes"] == []
 
 
+def test_there_is_room_to_say_so_beside_all_metadata(run, tmp_path):
+    packet = bytes((1 << 24) - 129)
+    chunk = png_chunk(b"iTXt", b"XML:com.adobe.xmp" + bytes(5) + packet)
+    (tmp_path / "a.png").write_bytes(png(noise((1, 60_000, 1)), 8, 0, chunk))
+    assert run("convert", tmp_path / "a.png", tmp_path / "a.l3", "--resize-longer", 59_999)[0] == 0
+    assert read(tmp_path / "a.l3")[1] == {"xmp": packet, "resized": b"60000x1 lanczos"}
+
+
 def test_the_upright_image_is_measured(run, tmp_path):
     (tmp_path / "a.png").write_bytes(png(noise((10, 40, 3)), 8, 2, png_chunk(b"eXIf", exif(6))))
     assert run("convert", tmp_path / "a.png", tmp_path / "a.l3", "--resize-longer", 20)[0] == 0
