@@ -1,5 +1,5 @@
-// The kernel for `fast` tiles of 8-bit images, written over lanes: a team of 16 lanes decodes a tile, all channels at
-// once, four rows at a time.
+// The kernels for `fast` tiles of 8-bit images, written over lanes: a team of 16 lanes decodes a tile, all channels at
+// once, four rows at a time. One is for tiles without label maps and conversion, a full one for all.
 //
 // Each lane holds a group of 4 x 2 samples. Samples travel in pairs, a 16-bit half each, so that sums need no care for
 // overflow until they are masked: `even` holds the first and the third of a row's four, `odd` the second and the
@@ -8,9 +8,8 @@
 // in 16-byte stores.
 #pragma once
 
-#include "copy_row.h"
-#include "format/fast_tile.h"
-#include "tile_part.h"
+#include "label_rows.h"
+#include "row_store.h"
 
 namespace l3 {
 
@@ -28,39 +27,71 @@ L3_HOST_DEVICE void fill_code_table_entry(uint32_t code, uint32_t words[4]) {
   words[3] = 4 * width;
 }
 
-// The shared memory of a team.
-template <uint32_t channels>
-struct Fast8Shared {
-  static constexpr uint32_t kRows = 4;                      // decoded between stores
-  static constexpr uint32_t kRowSize = L3_TILE * channels;  // bytes
-  static constexpr uint32_t kRecordSize = 16;  // codes, widths (a nibble a group), position of the unit's octets
-  alignas(16) uint8_t records[channels][kMaxUnits * kRecordSize];
-  alignas(16) uint8_t rows[kRows * kRowSize + 16];
+// The tables of a block.
+template <bool full>
+struct Fast8Tables {
+  static constexpr uint32_t kThreads = 16;  // that fill it
+  CodeTable8 codes;
+
+  L3_HOST_DEVICE void fill(uint32_t thread) { fill_code_table_entry(thread, codes.words[thread]); }
+};
+template <>
+struct Fast8Tables<true> : Fast8Tables<false> {
+  MarkTable marks;
+
+  L3_HOST_DEVICE void fill(uint32_t thread) {
+    Fast8Tables<false>::fill(thread);
+    marks.fill(thread);
+  }
 };
 
-template <WordLanes Team, uint32_t channels>
+// The records of a channel in shared memory: of a unit codes, widths (a nibble a group), position of its octets.
+struct UnitRecords {
+  alignas(16) uint8_t units[kMaxUnits * kUnitRecordSize];
+};
+
+// The shared memory of a team.
+template <uint32_t channels, bool full>
+struct Fast8Shared {
+  union FullRecords {
+    UnitRecords units;
+    LabelRecords<uint8_t> labels;
+  };
+  std::conditional_t<full, FullRecords, UnitRecords> records[channels];
+  SharedRows<channels> rows;
+};
+
+template <WordLanes Team, uint32_t channels, bool full>
 class Fast8Tile {
   using Number = typename Team::Number;
-  using Shared = Fast8Shared<channels>;
   static constexpr uint32_t kPairMask = 0x00FF00FF, kHalves = 0x00010001, kMiddle = 128 * kHalves;
 
-  struct Channel {
+  struct Residuals {
     Number even, odd;  // the row above
     Number smooths, from_left, scans,
         scans_next;  // masks: base is q; base is N(0); rows are running sums: this row, and those after it
   };
+  struct ResidualsOrLabels : Residuals {
+    LabelRows<Team, uint8_t> labels;
+    Number residuals;                // a mask: it is no label map
+    bool any_residuals, any_labels;  // in the warp's tiles
+  };
+  using Channel = std::conditional_t<full, ResidualsOrLabels, Residuals>;
 
  public:
+  using Tables = Fast8Tables<full>;
+  using Shared = Fast8Shared<channels, full>;
+
   // `buffer` holds the batch (see batch.h); `tile` was validated. `active` is the same for all lanes of the team: a
   // team without a tile of its own goes through the motions with another's, and stores nothing.
   L3_DEVICE void decode(const uint8_t *buffer, const BatchImage &image, const BatchTile &tile, bool active,
-                        const CodeTable8 &table, Shared &shared) {
+                        const Tables &tables, Shared &shared) {
     const l3_rect rect = tile_rect(image, tile.x, tile.y);
     const TileShape shape = shape_of(rect);
     const uint8_t *bytes = buffer + tile.bytes;
     Channel state[channels];
     uint32_t transform = 0;
-    parse(bytes, shape, shared, state, &transform);
+    parse(bytes, shape, tables, shared, state, &transform);
     Team::sync();
 
     const Number lane = Team::index();
@@ -75,14 +106,14 @@ class Fast8Tile {
       scans |= Team::any(state[c].scans_next);
       from_left |= Team::any(state[c].from_left);
     }
-    for (uint32_t y = 0; Team::any(Number(y) < shape.height); y += Shared::kRows) {
+    for (uint32_t y = 0; Team::any(Number(y) < shape.height); y += kStoredRows) {
       L3_UNROLL
-      for (uint32_t pair = 0; pair < Shared::kRows / 2; pair++) {
+      for (uint32_t pair = 0; pair < kStoredRows / 2; pair++) {
         Number even[channels][2], odd[channels][2];
         L3_UNROLL
         for (uint32_t c = 0; c < channels; c++)
-          decode_pair(bytes, shared.records[c], y / 2 + pair, table, edge, scans || y + pair == 0, from_left, state[c],
-                      even[c], odd[c]);
+          decode_any_pair(bytes, shared.records[c], y / 2 + pair, tables, edge, scans || y + pair == 0, from_left,
+                          state[c], even[c], odd[c]);
         L3_UNROLL
         for (uint32_t i = 0; i < 2; i++) {
           Number pixels_even[channels], pixels_odd[channels];
@@ -92,11 +123,16 @@ class Fast8Tile {
             undo_transform(transform, pixels_even);
             undo_transform(transform, pixels_odd);
           }
-          interleave(pixels_even, pixels_odd, shared.rows + (2 * pair + i) * Shared::kRowSize);
+          interleave(pixels_even, pixels_odd, shared.rows.row(2 * pair + i));
         }
       }
       Team::sync();
-      store_rows(image, rect, y, active, shared);
+      if constexpr (full) {
+        store_rows<Team>(image, rect, y, active && !image.converts(), shared.rows);
+        if (image.converts()) store_converted_rows<Team, uint8_t>(image, rect, y, active, shared.rows);
+      } else {
+        store_rows<Team>(image, rect, y, active, shared.rows);
+      }
       Team::sync();
     }
   }
@@ -106,89 +142,72 @@ class Fast8Tile {
     return lockstep::load_unaligned<Team>(bytes, position);
   }
 
-  // The low `count` (0 to 32) bits.
-  static L3_DEVICE Number ones(const Number &count) {
-    return Team::select(count < 32, (Number(1) << (count & 31)) - 1, ~0u);
-  }
-
-  // Bit `position` (0 to 63) of a pair of words, and how many bits are set below it.
-  struct Bitmap {
-    Number low, high;
-    L3_DEVICE Number bits_from(const Number &position) const {
-      return Team::select(position < 32, low, high) >> (position & 31);
-    }
-    L3_DEVICE Number rank(const Number &position) const {
-      const Number in_low = Team::count_bits(low & ones(position));
-      return in_low + Team::select(position < 32, 0, Team::count_bits(high & ones(position - 32)));
-    }
-  };
-
-  // Reads heads, palettes and index words: sets up the channels and their records.
-  L3_DEVICE void parse(const uint8_t *bytes, TileShape shape, Shared &shared, Channel (&state)[channels],
-                       uint32_t *transform) {
+  // Reads heads, palettes and index words, or label maps: sets up the channels and their records.
+  L3_DEVICE void parse(const uint8_t *bytes, TileShape shape, const Tables &tables, Shared &shared,
+                       Channel (&state)[channels], uint32_t *transform) {
     *transform = bytes[0];  // 8-bit samples have no scale beside it
     uint32_t body = fast_heads_size(channels, 8);
     L3_UNROLL
     for (uint32_t c = 0; c < channels; c++) {
       const ChannelHead head = read_channel_head(bytes, c, 8);
       const uint32_t predictor = head.predictor();
+      const bool is_label_map = full && predictor == kLabelMap;
       Channel &channel = state[c];
       channel.even = channel.odd = Number(head.first) * kHalves;
       channel.smooths = mask_if(predictor == kSmoothAbove || predictor == kSmoothPlane);
       channel.from_left = mask_if(predictor == kLeft);
-      channel.scans_next = mask_if(sums_along_row(predictor));
+      channel.scans_next = mask_if(!is_label_map && sums_along_row(predictor));
       channel.scans = ~0u;  // row 0 is a running sum in any case
-      expand_records(bytes, body, head.index_bits(), head.has_bitmap(), shape, shared.records[c]);
+      if constexpr (full) {
+        channel.residuals = mask_if(!is_label_map);
+        channel.any_residuals = Team::any(!is_label_map);
+        channel.any_labels = Team::any(is_label_map);
+        if (channel.any_residuals)
+          expand_records(bytes, body, head, shape, !is_label_map, shared.records[c].units.units);
+        if (channel.any_labels)
+          channel.labels.parse(bytes, body, head.first, shape, is_label_map, tables.marks, shared.records[c].labels);
+      } else {
+        expand_records(bytes, body, head, shape, true, shared.records[c].units);
+      }
       body += head.body_size;
     }
   }
   static L3_DEVICE Number mask_if(bool condition) { return condition ? ~0u : 0u; }
 
-  // Expands a channel's index words: four units a lane.
-  L3_DEVICE void expand_records(const uint8_t *bytes, uint32_t body, uint32_t index_bits, bool has_bitmap,
-                                TileShape shape, uint8_t *records) {
-    const Number lane = Team::index();
-    const uint32_t units = shape.units(), palette_bytes = palette_size(index_bits, 8),
-                   bitmap_bytes = has_bitmap ? shape.unit_bitmap_size() : 0;
+  // Expands a channel's index words, and writes the records, where `here` is set: four units a lane.
+  L3_DEVICE void expand_records(const uint8_t *bytes, uint32_t body, const ChannelHead &head, TileShape shape,
+                                bool here, uint8_t *records) {
+    const uint32_t index_bits = head.index_bits();
     // Palette entries, one a byte: 0 to 3 and 4 to 7.
     const Number packed = load_unaligned(bytes, body), first = packed & 0x0F0F0F0F, second = packed >> 4 & 0x0F0F0F0F;
     const Number palette_low = Team::permute_bytes(first, second, 0x5140),
                  palette_high = Team::permute_bytes(first, second, 0x7362);
-    body += palette_bytes;
-    Bitmap present{~0u, ~0u};
-    if (Team::any(has_bitmap)) {
-      present.low = Team::select(has_bitmap, load_unaligned(bytes, body), ~0u);
-      present.high = Team::select(has_bitmap, load_unaligned(bytes, body + 4), ~0u);
-    }
-    present.low = present.low & ones(units);
-    present.high = present.high & ones(units > 32 ? units - 32 : 0);
-    const Number words = body + bitmap_bytes;
-    const Number octets = words + (Team::count_bits(present.low) + Team::count_bits(present.high)) * index_bits;
+    body += palette_size(index_bits, 8);
+    const UnitBitmap<Team> present(bytes, body, head.has_bitmap(), shape);
+    const uint32_t words = body + (head.has_bitmap() ? shape.unit_bitmap_size() : 0);
+    const Number octets = present.count() * index_bits + words;
 
     const uint32_t two_units = shape.units_per_row_pair() - 1;
-    const Number first_unit = lane * 4, bits = present.bits_from(first_unit);
-    Number word = words + present.rank(first_unit) * index_bits, sum = 0;
-    Number codes[4], widths[4], before[4];
+    const Number first_unit = present.first_unit(), of_lane = present.of_lane();
+    Number word = present.before_lane() * index_bits + words, sum = 0;
+    Number codes[kLaneUnits], widths[kLaneUnits], before[kLaneUnits];
     L3_UNROLL
-    for (uint32_t j = 0; j < 4; j++) {
-      const Number here = bits >> j & 1;
+    for (uint32_t j = 0; j < kLaneUnits; j++) {
+      const Number is_present = of_lane >> j & 1;
       const Number groups =
           shape.groups() - ((first_unit + j) & two_units) * kUnitGroups;  // in the unit, at most eight count
-      codes[j] = codes_of_word(load_unaligned(bytes, word), index_bits, palette_low, palette_high) & ones(groups * 4) &
-                 (0u - here);
+      codes[j] = codes_of_word(load_unaligned(bytes, word), index_bits, palette_low, palette_high) &
+                 ones<Team>(groups * 4) & (0u - is_present);
       widths[j] = (codes[j] & 0x11111111) + (codes[j] >> 1 & 0x77777777);  // (code + 1) / 2 in each nibble
       before[j] = sum;
       sum = Team::add_bytes(widths[j] & 0x0F0F0F0F, Team::add_bytes(widths[j] >> 4 & 0x0F0F0F0F, sum));
-      word = word + here * index_bits;
+      word = word + is_present * index_bits;
     }
     const Number start = octets + Team::prefix_sum(sum) - sum;
     L3_UNROLL
-    for (uint32_t j = 0; j < 4; j++) {
-      // Row pairs of one unit leave every second record to a unit that does not exist, and has no groups.
-      const Number unit = first_unit + j;
-      const Number place = two_units ? unit : Team::select(unit < 32, unit * 2, (unit & 31) * 2 + 1);
+    for (uint32_t j = 0; j < kLaneUnits; j++) {
       const Number record[4] = {codes[j], widths[j], start + before[j], 0};
-      Team::template store_words<4>(records, place * Shared::kRecordSize, record);
+      Team::template store_words<4>(records, record_place<Team>(shape, first_unit + j) * kUnitRecordSize, record, here);
     }
   }
 
@@ -210,12 +229,42 @@ class Fast8Tile {
   }
 
   // Decodes a row pair of a channel into pairs of samples.
+  template <typename Records>
+  L3_DEVICE void decode_any_pair(const uint8_t *bytes, const Records &records, uint32_t pair, const Tables &tables,
+                                 bool edge, bool scans, bool from_left, Channel &channel, Number (&even)[2],
+                                 Number (&odd)[2]) {
+    if constexpr (!full) {
+      decode_pair(bytes, records.units, pair, tables.codes, edge, scans, from_left, channel, even, odd);
+    } else {
+      Number labels_even[2] = {channel.even, channel.even}, labels_odd[2] = {channel.odd, channel.odd};
+      if (channel.any_labels && channel.labels.find_marks(pair, records.labels)) {
+        Number rows[2][4];
+        channel.labels.decode_pair(bytes, tables.marks, records.labels, rows);
+        L3_UNROLL
+        for (uint32_t i = 0; i < 2; i++)
+          labels_even[i] = rows[i][0] + (rows[i][2] << 16), labels_odd[i] = rows[i][1] + (rows[i][3] << 16);
+      }
+      if (channel.any_residuals)
+        decode_pair(bytes, records.units.units, pair, tables.codes, edge, scans, from_left, channel, even, odd);
+      if (!channel.any_labels) return;
+      L3_UNROLL
+      for (uint32_t i = 0; i < 2; i++) {
+        even[i] = channel.any_residuals ? blend(channel.residuals, even[i], labels_even[i]) : labels_even[i];
+        odd[i] = channel.any_residuals ? blend(channel.residuals, odd[i], labels_odd[i]) : labels_odd[i];
+      }
+      channel.even = even[1], channel.odd = odd[1];
+    }
+  }
+
+  // The same where it is coded by residuals.
   L3_DEVICE void decode_pair(const uint8_t *bytes, const uint8_t *records, uint32_t pair, const CodeTable8 &table,
                              bool edge, bool scans, bool from_left, Channel &channel, Number (&even)[2],
                              Number (&odd)[2]) {
     const Number lane = Team::index(), nibble = (lane & 7) << 2;
     Number record[4], code[4], octet[3];
-    Team::template load_words<4>(records, (lane >> 3) * Shared::kRecordSize + pair * 2 * Shared::kRecordSize, record);
+    Team::template load_words<4>(records, (lane >> 3) * kUnitRecordSize + pair * 2 * kUnitRecordSize, record);
+    if constexpr (full)  // lanes of label maps read nothing of their own
+      for (Number &word : record) word = word & channel.residuals;
     Team::template load_words<4>(reinterpret_cast<const uint8_t *>(table.words), (record[0] >> nibble & 15) << 4, code);
     const Number widths_before = record[1] & ((Number(1) << nibble) - 1), width = code[2];
     const Number position =
@@ -321,39 +370,6 @@ class Fast8Tile {
       words[3] = Team::permute_bytes(red_green_odd, blue_alpha_odd, 0x7632);
     }
     Team::template store_words<channels>(row, Team::index() * (4 * channels), words);
-  }
-
-  // Writes what lies in the region of the four rows from tile row `y` on.
-  L3_DEVICE void store_rows(const BatchImage &image, const l3_rect &rect, uint32_t y, bool active,
-                            const Shared &shared) const {
-    const Number lane = Team::index();
-    const TileEdges part = part_in_region(rect, image.region);
-    const uint32_t first_byte = part.left * channels, end_byte = part.right * channels;
-    const uint32_t first_row = rect.y + y, end_row = rect.y + part.bottom;  // in the image
-    uint8_t *out = image.out + int64_t(int32_t(first_row - image.region.y)) * int64_t(image.row_stride) +
-                   int64_t(int32_t(rect.x - image.region.x)) * channels;
-    const bool whole =
-        part.left == 0 && part.right == L3_TILE && first_row >= image.region.y && first_row + Shared::kRows <= end_row;
-    const bool aligned = ((reinterpret_cast<uintptr_t>(out) | image.row_stride) & 15) == 0;
-    const bool in_chunks = active && whole && aligned;
-    if (Team::any(in_chunks)) {
-      // 4 * channels chunks of 16 bytes a row, `channels` chunks a lane.
-      L3_UNROLL
-      for (uint32_t i = 0; i < channels; i++) {
-        const Number chunk = lane + i * Team::kCount, row = Team::divide_small(chunk, 4 * channels);
-        const Number column = chunk - row * (4 * channels);
-        Number words[4];
-        Team::template load_words<4>(shared.rows, chunk * 16, words);
-        Team::template store_words<4>(out, row * uint32_t(image.row_stride) + column * 16, words, in_chunks);
-      }
-    }
-    if (Team::any(active && !in_chunks)) {
-      for (uint32_t row = 0; row < Shared::kRows; row++) {
-        const bool inside = active && !in_chunks && first_row + row >= image.region.y && first_row + row < end_row;
-        uint8_t *const out_row = out + int64_t(row) * int64_t(image.row_stride) + first_byte;
-        copy_row<Team>(shared.rows, row * Shared::kRowSize + first_byte, out_row, inside ? end_byte - first_byte : 0);
-      }
-    }
   }
 
   Number edge_even_, edge_odd_;

@@ -54,6 +54,8 @@ struct WarpLanes : ThreadLanes {
     if (!condition) return;
     if constexpr (count == 4) {
       *reinterpret_cast<uint4 *>(bytes + position) = make_uint4(words[0], words[1], words[2], words[3]);
+    } else if constexpr (count == 2) {
+      *reinterpret_cast<uint2 *>(bytes + position) = make_uint2(words[0], words[1]);
     } else {
       L3_UNROLL
       for (uint32_t k = 0; k < count; k++) *reinterpret_cast<uint32_t *>(bytes + position + 4 * k) = words[k];

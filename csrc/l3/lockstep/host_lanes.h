@@ -75,6 +75,11 @@ struct HostLanes {
     return result;
   }
 
+  template <typename Body>
+  static void for_each_lane(Body body) {
+    for (uint32_t i = 0; i < kCount; i++) body(i);
+  }
+
   static Number from_left(const Number &a) {
     Number result = a;
     for (uint32_t i = 1; i < kCount; i++) result.lane[i] = a.lane[i - 1];
@@ -149,14 +154,21 @@ struct HostLanes {
 
   static Number load_16(const uint8_t *bytes, const Number &position) {
     Number result;
-    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = load<uint16_t>(bytes + position.lane[i]);
+    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = l3::load<uint16_t>(bytes + position.lane[i]);
+    return result;
+  }
+
+  template <typename Sample>
+  static Number load(const Sample *samples, const Number &position) {
+    Number result;
+    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = samples[position.lane[i]];
     return result;
   }
 
   template <uint32_t count>
   static void load_words(const uint8_t *bytes, const Number &position, Number (&words)[count]) {
     for (uint32_t i = 0; i < kCount; i++)
-      for (uint32_t k = 0; k < count; k++) words[k].lane[i] = load<uint32_t>(bytes + position.lane[i] + 4 * k);
+      for (uint32_t k = 0; k < count; k++) words[k].lane[i] = l3::load<uint32_t>(bytes + position.lane[i] + 4 * k);
   }
   template <uint32_t count>
   static void store_words(uint8_t *bytes, const Number &position, const Number (&words)[count],

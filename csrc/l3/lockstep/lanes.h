@@ -22,7 +22,7 @@ concept LaneNumber = std::convertible_to<uint32_t, Number> && requires(const Num
 template <typename Team, typename Number = typename Team::Number>
 concept Lanes =
     LaneNumber<Number> && requires(const Number &a, const uint8_t *bytes, uint8_t *bytes_out, uint16_t *samples,
-                                   uint32_t (*function)(uint32_t, uint32_t), uint32_t lane) {
+                                   uint32_t (*function)(uint32_t, uint32_t), void (*body)(uint32_t), uint32_t lane) {
       { Team::kCount } -> std::convertible_to<uint32_t>;
       // The lane's own number, 0 to kCount - 1.
       { Team::index() } -> std::same_as<Number>;
@@ -30,6 +30,8 @@ concept Lanes =
       { Team::select(a, a, a) } -> std::same_as<Number>;
       // A function of plain numbers, lane by lane.
       { Team::apply(function, a, a) } -> std::same_as<Number>;
+      // What every lane does on its own, given its number.
+      Team::for_each_lane(body);
       // The number of the lane before, and of the lane after; the outermost lane keeps its own.
       { Team::from_left(a) } -> std::same_as<Number>;
       { Team::from_right(a) } -> std::same_as<Number>;
@@ -41,8 +43,10 @@ concept Lanes =
       { Team::count_bits(a) } -> std::same_as<Number>;
       // load_16(bytes, position): two bytes at each lane's own position.
       { Team::load_16(bytes, a) } -> std::same_as<Number>;
-      // store(samples, position, value): a sample of any type at each lane's own position. With a
-      // condition, where that is set.
+      // load(samples, position), store(samples, position, value): a sample of any type at each lane's own position.
+      // Stored with a condition, where that is set.
+      { Team::load(bytes, a) } -> std::same_as<Number>;
+      { Team::load(samples, a) } -> std::same_as<Number>;
       Team::store(bytes_out, a, a);
       Team::store(samples, a, a, a);
     };
@@ -52,8 +56,8 @@ template <typename Team, typename Number = typename Team::Number>
 concept WordLanes =
     Lanes<Team> && requires(const Number &a, const uint8_t *bytes, uint8_t *out, uint32_t divisor, Number (&words)[4]) {
       // load_words(bytes, position, words): as many words as `words` has from each lane's own position, which is a
-      // multiple of four, or of sixteen for four words. store_words(bytes, position, words): the reverse; with a
-      // condition, where that is set.
+      // multiple of four, or of sixteen for four words. store_words(bytes, position, words): the reverse, of two words
+      // to a multiple of eight; with a condition, where that is set.
       Team::load_words(bytes, a, words);
       Team::store_words(out, a, words);
       Team::store_words(out, a, words, a);

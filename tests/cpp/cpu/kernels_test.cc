@@ -8,7 +8,7 @@
 #include "fast_tiles.h"
 #include "format/label_map.h"
 #include "lockstep/host_lanes.h"
-#include "lockstep/lockstep.h"
+#include "lockstep_channel.h"
 #include "testing.h"
 
 using namespace l3;

@@ -1,43 +1,20 @@
 // The kernel for `fast` tiles of 8-bit images, run in lock step on the CPU, against the CPU decoder.
-#include "cuda/fast8_tile.h"
-
 #include <algorithm>
-#include <memory>
 
 #include "checked_lanes.h"
 #include "cpu/kernels.h"
 #include "fast_tiles.h"
 #include "format/bytes.h"
 #include "images.h"
+#include "lockstep_fast_tile.h"
 #include "testing.h"
 
 using namespace l3;
 
 namespace {
 
-const CodeTable8 &code_table() {
-  static const CodeTable8 table = [] {
-    CodeTable8 filled;
-    for (uint32_t code = 0; code < 16; code++) fill_code_table_entry(code, filled.words[code]);
-    return filled;
-  }();
-  return table;
-}
-
-template <uint32_t channels>
-void decode_tile(const Bytes &buffer, const BatchImage &image, const BatchTile &tile, bool active) {
-  const auto shared = std::make_unique<Fast8Shared<channels>>();  // exactly its size, for the sanitizer
-  std::memset(shared.get(), 0xEE, sizeof *shared);
-  Fast8Tile<CheckedLanes, channels>().decode(buffer.data(), image, tile, active, code_table(), *shared);
-}
-
 void decode_tile(const Bytes &buffer, const BatchImage &image, const BatchTile &tile, bool active = true) {
-  switch (image.channels) {
-    case 1: return decode_tile<1>(buffer, image, tile, active);
-    case 2: return decode_tile<2>(buffer, image, tile, active);
-    case 3: return decode_tile<3>(buffer, image, tile, active);
-    default: return decode_tile<4>(buffer, image, tile, active);
-  }
+  decode_fast_tile<CheckedLanes>(of_channels(TileKind::kFast8x1, image.channels), buffer.data(), image, tile, active);
 }
 
 // Memory for a region's rows with canaries around it, starting at any address.
