@@ -161,7 +161,7 @@ def summing(instruction: Instruction) -> bool:
 
 
 PIPES = {
-    "FMA": {"IMAD", "IDP", "FFMA", "FADD", "FMUL"},
+    "FMA": {"IMAD", "IDP", "FFMA", "FADD", "FMUL", "HFMA2", "HADD2", "HMUL2"},
     "shuffles": {"SHFL"},
     "memory": {"LDG", "LD", "STG", "ST", "LDS", "STS", "LDC", "LDL", "STL"},
     "control": {"BRA", "BSSY", "BSYNC", "EXIT", "NOP", "WARPSYNC", "CALL", "RET", "BAR", "VOTE", "S2R", "S2UR", "CS2R"},
@@ -214,8 +214,8 @@ def count(nvcc: str, nvdisasm: str, architecture: str) -> dict[str, Counts]:
 
     records = [n for n in range(first) if any(i.operation == "STS.128" for i in blocks.code[n])]
     prologue = blocks.path(0, first, records)[: -len(blocks.code[first])]
-    # Rows of whole tiles leave by the first stores of the loop, one for each channel; those behind are for the others.
-    stores, sums = holding(storing_pixels)[:CHANNELS], holding(summing)
+    # Rows of whole tiles leave by the first block of stores in the loop; those behind are for the others.
+    stores, sums = holding(storing_pixels)[:1], holding(summing)
     return {
         "without sums": Counts(blocks.path(first, last, stores), prologue),
         "with sums": Counts(blocks.path(first, last, [*stores, *sums]), prologue),

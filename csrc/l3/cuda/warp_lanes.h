@@ -11,6 +11,7 @@ struct WarpLanes : ThreadLanes {
   static L3_DEVICE Number from_left(Number a) { return __shfl_up_sync(kAll, a, 1, kCount); }
   static L3_DEVICE Number from_right(Number a) { return __shfl_down_sync(kAll, a, 1, kCount); }
   static L3_DEVICE Number broadcast(Number a, uint32_t lane) { return __shfl_sync(kAll, a, int(lane), kCount); }
+  static L3_DEVICE Number from_lane(Number a, Number lane) { return __shfl_sync(kAll, a, int(lane), kCount); }
   static L3_DEVICE bool any(Number condition) { return __any_sync(kAll, condition); }
   static L3_DEVICE void sync() { __syncwarp(); }
 
@@ -34,8 +35,11 @@ struct WarpLanes : ThreadLanes {
   static L3_DEVICE Number funnel_shift_clamped(Number low, Number high, Number shift) {
     return __funnelshift_rc(low, high, shift);
   }
-  static L3_DEVICE Number add_bytes(Number a, Number sum) { return __dp4a(a, 0x01010101u, sum); }
-  static L3_DEVICE Number divide_small(Number a, uint32_t b) { return a / b; }
+  static L3_DEVICE Number dot_bytes(Number a, Number b, Number sum) { return __dp4a(a, b, sum); }
+  static L3_DEVICE Number multiply_add_halves(Number a, Number b, Number c) {
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(a) : "r"(a), "r"(b), "r"(c));
+    return a;
+  }
 
   template <uint32_t count>
   static L3_DEVICE void load_words(const uint8_t *bytes, Number position, Number (&words)[count]) {
