@@ -50,6 +50,19 @@ class Fast8Tile {
                             kTwo = 0x4000 * kHalves, kFour = 0x4400 * kHalves, kEight = 0x4800 * kHalves;
   static constexpr uint32_t kMinusOne = 0x8001 * kHalves;  // of the unit in which integers are counted
 
+  // Where a lane's group is found in the records of a row pair.
+  struct Place {
+    Number record, code;              // position of the record; rotation to the right that leaves 16 times the code
+    Number even_before, odd_before;   // which groups come before it in the unit: a byte each, 1 or 0
+    L3_DEVICE Place() {
+      const Number group = Team::index() & 7;
+      record = Team::keep((Team::index() >> 3) * Shared::kRecordSize);
+      code = Team::keep(group * 4 - 4);
+      even_before = Team::keep(Number(0x01010101) & ones(((group + 1) >> 1) * 8));
+      odd_before = Team::keep(Number(0x01010101) & ones((group >> 1) * 8));
+    }
+  };
+
   // Factors of N, of its neighbours inside the lane's group, and of those outside it, in eight times the prediction.
   struct Weights {
     Number here, inside, outside;
@@ -81,17 +94,15 @@ class Fast8Tile {
     RowStore<Team, channels> store(image, rect, active);
     Team::sync();
 
-    const Number group = Team::index() & 7;  // in its unit
-    place_.code = (group * 4 + 28) & 31;
-    place_.even_before = Number(0x01010101) & ones(((group + 1) >> 1) * 8);
-    place_.odd_before = Number(0x01010101) & ones((group >> 1) * 8);
+    const Place place;
     for (uint32_t y = 0; Team::any(Number(y) < shape.height); y += Shared::kRows) {
       L3_UNROLL
       for (uint32_t pair = 0; pair < Shared::kRows / 2; pair++) {
         Number even[channels][2], odd[channels][2];
         L3_UNROLL
         for (uint32_t c = 0; c < channels; c++)
-          decode_pair(buffer, shared.records[c], y / 2 + pair, table, y + pair == 0, state[c], even[c], odd[c]);
+          decode_pair(buffer, shared.records[c] + (y / 2 + pair) * 2 * Shared::kRecordSize, place, table, y + pair == 0,
+                      state[c], even[c], odd[c]);
         L3_UNROLL
         for (uint32_t i = 0; i < 2; i++) {
           Number pixels_even[channels], pixels_odd[channels];
@@ -184,6 +195,10 @@ class Fast8Tile {
     channel.west_bytes = is_left ? 0x1010 : 0x5432;
     channel.east_bytes = is_left ? 0x5454 : 0x5432;
     channel.sums = sums_along_row(predictor) ? kOne : 0;
+    for (Number *number : {&channel.of_even.here, &channel.of_even.inside, &channel.of_even.outside,
+                           &channel.of_odd.here, &channel.of_odd.inside, &channel.of_odd.outside, &channel.west_lane,
+                           &channel.east_lane, &channel.west_bytes, &channel.east_bytes, &channel.sums})
+      *number = Team::keep(*number);
     return channel;
   }
 
@@ -254,15 +269,14 @@ class Fast8Tile {
   }
 
   // Decodes a row pair of a channel into pairs of samples.
-  L3_DEVICE void decode_pair(const uint8_t *buffer, const uint8_t *records, uint32_t pair, const CodeTable8 &table,
+  L3_DEVICE void decode_pair(const uint8_t *buffer, const uint8_t *records, const Place &place, const CodeTable8 &table,
                              bool is_first, Channel &channel, Number (&even)[2], Number (&odd)[2]) const {
     Number record[4], code[4], octet[3];
-    Team::template load_words<4>(
-        records, (Team::index() >> 3) * Shared::kRecordSize + pair * 2 * Shared::kRecordSize, record);
+    Team::template load_words<4>(records, place.record, record);
     Team::template load_words<4>(reinterpret_cast<const uint8_t *>(table.words),
-                                 Team::funnel_shift(record[0], record[0], place_.code) & 0xF0, code);
-    const Number position = Team::dot_bytes(record[1], place_.even_before,
-                                            Team::dot_bytes(record[3], place_.odd_before, record[2]));
+                                 Team::funnel_shift(record[0], record[0], place.code) & 0xF0, code);
+    const Number position = Team::dot_bytes(record[1], place.even_before,
+                                            Team::dot_bytes(record[3], place.odd_before, record[2]));
     const Number width = code[2];
     Team::template load_words<3>(buffer, position & ~3u, octet);
     const Number low = Team::funnel_shift(octet[0], octet[1], position << 3);
@@ -322,6 +336,9 @@ class Fast8Tile {
     factors.green_in_blue = mean ? kTwo : subtracted ? kFour : 0;
     factors.red_middle = subtracted ? 128 * kHalves : 0;
     factors.blue_middle = subtracted ? 511 * kHalves : kMinusOne;
+    for (Number *number : {&factors.green_in_red, &factors.red_in_blue, &factors.green_in_blue, &factors.red_middle,
+                           &factors.blue_middle})
+      *number = Team::keep(*number);
     return factors;
   }
 
@@ -348,7 +365,7 @@ class Fast8Tile {
       words[0] = Team::permute_bytes(first_third, second_fourth, 0x5410);
       words[1] = Team::permute_bytes(first_third, second_fourth, 0x7632);
     } else if constexpr (channels == 3) {  // planes are in the order G, R, B
-      const Number red_green = even[1] + even[0] * 256, blue_red = join(even[2], odd[1]),
+      const Number red_green = join(even[1], even[0]), blue_red = join(even[2], odd[1]),
                    green_blue = join(odd[0], odd[2]);
       words[0] = Team::permute_bytes(red_green, blue_red, 0x5410);
       words[1] = Team::permute_bytes(green_blue, red_green, 0x7610);
@@ -363,13 +380,6 @@ class Fast8Tile {
     }
     Team::template store_words<channels>(row, Team::index() * (4 * channels), words);
   }
-
-  // Where the lane's group is found in a record: how far its code is rotated to the right to be sixteen times itself,
-  // and which of the unit's groups come before it, a byte each.
-  struct Place {
-    Number code, even_before, odd_before;
-  };
-  Place place_;
 };
 
 }  // namespace l3

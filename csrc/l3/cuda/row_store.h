@@ -10,7 +10,7 @@ namespace l3 {
 template <WordLanes Team, uint32_t pixel_size>
 class RowStore {
   using Number = typename Team::Number;
-  static constexpr uint32_t kRowSize = L3_TILE * pixel_size, kChunks = pixel_size;  // a lane, of four rows
+  static constexpr uint32_t kRowSize = L3_TILE * pixel_size;
 
  public:
   static constexpr uint32_t kRows = 4;
@@ -22,29 +22,25 @@ class RowStore {
            int64_t(int32_t(rect.x - image.region.x)) * pixel_size;
     const uint32_t begin = part_.left * pixel_size, size = part_.width() * pixel_size;
     const bool aligned = ((reinterpret_cast<uintptr_t>(out_) | row_stride_ | begin | size) % kChunk) == 0;
-    in_chunks_ = active && aligned && row_stride_ < 1u << 30 && (part_.top | part_.bottom) % kRows == 0;
-    in_rows_ = active && !in_chunks_;
+    const bool in_chunks = active && aligned && (part_.top | part_.bottom) % kRows == 0 && row_stride_ < 1u << 30;
+    in_rows_ = active && !in_chunks;
     any_in_rows_ = Team::any(in_rows_);
-    // The four rows' chunks are counted row by row.
-    const uint32_t chunks = size / kChunk;
-    L3_UNROLL
-    for (uint32_t i = 0; i < kChunks; i++) {
-      const Number chunk = Team::index() + i * Team::kCount;
-      const Number row = Number(3) - (chunk < chunks) - (chunk < 2 * chunks) - (chunk < 3 * chunks);
-      const Number in_row = (chunk - row * chunks) * kChunk + begin, exists = (chunk < kRows * chunks) & in_chunks_;
-      from_[i] = Team::select(exists, row * kRowSize + in_row, 0);
-      to_[i] = Team::select(exists, row * uint32_t(row_stride_) + in_row, kNowhere);
-    }
+    // Four lanes a row, which take 64 bytes of it at a time.
+    const Number row = Team::index() >> 2, chunk = Team::index() & 3, chunks = in_chunks ? size / kChunk : 0;
+    chunks_ = Team::select(chunk < chunks, chunks - chunk, 0);
+    from_ = Team::select(chunk < chunks, row * kRowSize + chunk * kChunk + begin, 0);
+    to_ = row * uint32_t(row_stride_) + chunk * kChunk + begin;
   }
 
   // Stores the rows from tile row `y` on; the next call is for those after them.
   L3_DEVICE void store(const uint8_t *rows, uint32_t y) {
     const bool inside = y - part_.top < part_.height();
     L3_UNROLL
-    for (uint32_t i = 0; i < kChunks; i++) {
+    for (uint32_t i = 0; i < pixel_size; i++) {
+      const uint32_t first = i * 4;
       Number words[4];
-      Team::template load_words<4>(rows, from_[i], words);
-      Team::template store_words<4>(out_, to_[i], words, (to_[i] < kNowhere) & inside);
+      Team::template load_words<4>(rows + first * kChunk, from_, words);
+      Team::template store_words<4>(out_ + first * kChunk, to_, words, (Number(first) < chunks_) & inside);
     }
     if (any_in_rows_) {
       for (uint32_t row = 0; row < kRows; row++) {
@@ -58,13 +54,12 @@ class RowStore {
   }
 
  private:
-  static constexpr uint32_t kNowhere = ~0u;
-
   const TileEdges part_;
   const uint64_t row_stride_;
   uint8_t *out_;  // the first pixel of the next row, in the region or not
-  bool in_chunks_, in_rows_, any_in_rows_;
-  Number from_[kChunks], to_[kChunks];  // a lane's chunks, in shared memory and in the output
+  bool in_rows_, any_in_rows_;
+  // The lane's first chunk, in shared memory and in the output, and how many are left from it to the row's end.
+  Number from_, to_, chunks_;
 };
 
 }  // namespace l3

@@ -139,6 +139,8 @@ struct HostLanes {
     return result;
   }
 
+  static Number keep(const Number &a) { return a; }
+
   static Number dot_bytes(const Number &a, const Number &b, const Number &sum) {
     Number result = sum;
     for (uint32_t i = 0; i < kCount; i++)

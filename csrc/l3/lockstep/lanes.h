@@ -70,6 +70,9 @@ concept WordLanes =
       // to nearest. An integer below 2048 is a half-precision number too, itself times 2^-24: sums of such integers,
       // and their products with numbers, are integers again, and exact below 2048.
       { Team::multiply_add_halves(a, a, a) } -> std::same_as<Number>;
+      // The same number, as one that comes from elsewhere: a compiler may compute a number anew wherever it is used, to
+      // spare a register, which costs more in a loop.
+      { Team::keep(a) } -> std::same_as<Number>;
       // from_lane(a, lane): the number of the lane that each lane names, modulo kCount.
       { Team::from_lane(a, a) } -> std::same_as<Number>;
       // Whether the condition holds in any lane, of this team or of another that moves in step with it: for skipping
