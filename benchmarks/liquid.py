@@ -16,15 +16,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import datasets
-import liquid_files
-import liquid_plots
 import numpy as np
 from common import RESULTS, OthersLoad, Target, console, show_targets, write_results
-from liquid_groups import Unavailable, disk_of
-from liquid_runs import BATCH_SIZE, DALI, DALI_COPYING, LIQUID, MINIO, THREADS, Figures, Protocol, everything, run
+from reading.groups import Unavailable, disk_of
+from reading.runs import BATCH_SIZE, DALI, DALI_COPYING, LIQUID, MINIO, THREADS, Figures, Protocol, everything, run
 from rich.table import Table
 
 from dali_l3.profiling.measuring import KEEPING_MEMORY
+from reading import files as dataset_files
+from reading import plots
 
 System = tuple[str, str]  # a reader and a dataset
 
@@ -35,7 +35,7 @@ OTHERS_LIMIT = 0.05  # CPU share of other processes up to which a run counts as 
 
 PNG, BMP, L3, L3_MIX = "PNG", "BMP", "L3 fast", "L3 fast:raw 7:3"
 PNG_BMP, BALANCED, MORE_PNG = "PNG:BMP 3:7", "PNG:BMP 5:5", "PNG:BMP 6:4"
-DATASETS = {  # how many of ten files come from each set of liquid_files.SETS
+DATASETS = {  # how many of ten files come from each set of dataset_files.SETS
     PNG: {"PNG": 10},
     MORE_PNG: {"PNG": 6, "BMP": 4},
     BALANCED: {"PNG": 5, "BMP": 5},
@@ -258,7 +258,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compare readers where the dataset outgrows the memory.")
     parser.add_argument("work", type=Path, help="folder for the files, which are kept, on the disk to measure")
     parser.add_argument("folders", type=Path, nargs="*", help="folders of PNG photographs (default: scikit-image's)")
-    parser.add_argument("--files", type=int, default=liquid_files.FHD_FILES, help="images of a dataset")
+    parser.add_argument("--files", type=int, default=dataset_files.FHD_FILES, help="images of a dataset")
     parser.add_argument("--epochs", type=int, default=1, help="measured epochs of a run, at least")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each system")
     parser.add_argument("--rates", nargs="+", choices=RATES, default=list(RATES), help="speed limits of the disk")
@@ -283,10 +283,10 @@ def main() -> None:
         parser.error(f"{arguments.keep}: made with other settings: {earlier['settings']}")
 
     photos = {name: photo for group in datasets.load(arguments.folders).values() for name, photo in group.items()}
-    paths = liquid_files.make(arguments.work.resolve(), photos, arguments.files)
+    paths = dataset_files.make(arguments.work.resolve(), photos, arguments.files)
     if arguments.quick:
         paths = {name: chosen[:QUICK_FILES] for name, chosen in paths.items()}
-    files = {name: liquid_files.mixed(paths, shares) for name, shares in DATASETS.items()}
+    files = {name: dataset_files.mixed(paths, shares) for name, shares in DATASETS.items()}
     others = OthersLoad()
     rates = {}
     try:
@@ -327,9 +327,9 @@ def main() -> None:
     path = write_results("liquid", results, reached, arguments.out)
     console.print(f"Results: {path}")
     if rates:
-        liquid_plots.throughput(rates, path.with_suffix(".svg"))
+        plots.throughput(rates, path.with_suffix(".svg"))
     if "300 MB/s" in rates:
-        liquid_plots.batches(
+        plots.batches(
             {figures["reader"]: figures for figures in rates["300 MB/s"].values() if figures["dataset"] == PNG_BMP},
             path.with_name("liquid_batches.svg"),
         )

@@ -4,7 +4,7 @@
 
 measures a sample of a dataset in several formats, as the profiler does, for each speed of the disk, then the mixes that
 the profiler's model predicts from that, and writes results/profiler.json with plots beside it. Files come from
-liquid_files.py, as for liquid.py. Limiting the disk takes root. The protocol is described in docs/benchmarks.md.
+reading/files.py, as for liquid.py. Limiting the disk takes root. The protocol is described in docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from pathlib import Path
 from typing import Any
 
 import datasets
-import liquid_files
 import matplotlib.pyplot as plt
 from common import RESULTS, Target, console, show_targets, write_results
-from liquid_groups import Group, disk_of, group
+from reading.groups import Group, disk_of, group
 from rich.progress import track
 from rich.table import Table
 
 from dali_l3.jobs.workers import default_workers
 from dali_l3.profiling import encoding, sampling
 from dali_l3.profiling.measuring import KEEPING_MEMORY, Setting
+from reading import files as dataset_files
 
 Figures = dict[str, Any]
 Weights = dict[str, int]
@@ -241,7 +241,7 @@ def main() -> None:
     arguments = parser.parse_args()
     work = arguments.work.resolve()
     photos = {name: photo for images in datasets.load(arguments.folders).values() for name, photo in images.items()}
-    made = liquid_files.make(work, photos, liquid_files.FHD_FILES)["PNG"][:FILES]
+    made = dataset_files.make(work, photos, dataset_files.FHD_FILES)["PNG"][:FILES]
     cache_size = int(SHARE_IN_MEMORY * sum(path.stat().st_size for path in made))
     disk = disk_of(work)
     rates = {}

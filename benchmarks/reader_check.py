@@ -18,8 +18,8 @@ from typing import Any
 import datasets
 from common import RESULTS, OthersLoad, console, png, write_results
 from dali_decode import BATCH_SIZE, PREFETCHED, THREADS, run, start
-from liquid_worker import cpu_seconds
 from nvidia.dali import fn, pipeline_def
+from reading.worker import cpu_seconds
 from rich.table import Table
 
 import dali_l3

@@ -215,6 +215,7 @@ void Block::run(uint32_t block_index, uint32_t block_count, const uint8_t *with_
   std::vector<uint32_t> all;
   for (Thread &thread : threads) {
     thread.operation = Operation::none;
+    thread.trace = {};
     thread.fiber.start(run_thread, &thread);
     all.push_back(thread.id);
   }
@@ -228,6 +229,17 @@ void Block::run(uint32_t block_index, uint32_t block_count, const uint8_t *with_
       left--;
     else
       proceed(thread);
+  }
+  if (!kernel.code.empty()) add_counts();
+}
+
+void Block::add_counts() {
+  Counts &counts = machine.counts_[&kernel];
+  for (size_t first = 0; first < threads.size(); first += kWarp) {
+    std::vector<Trace> traces;
+    for (size_t i = first; i < std::min(threads.size(), first + kWarp); i++)
+      traces.push_back(std::move(threads[i].trace));
+    counts.add_warp(kernel.code, traces.data(), uint32_t(traces.size()));
   }
 }
 

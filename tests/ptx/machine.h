@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "counts.h"
 #include "fiber.h"
 #include "instructions.h"
 #include "memory.h"
@@ -38,6 +39,7 @@ struct Kernel {
   uint32_t max_threads;
   std::vector<Parameter> parameters;
   std::vector<Variable> shared;
+  std::vector<BasicBlock> code = {};  // where it is counted
 
   uint32_t parameter_size() const { return parameters.empty() ? 0 : parameters.back().offset + parameters.back().size; }
   uint32_t shared_size() const { return shared.empty() ? 0 : shared.back().offset + shared.back().size; }
@@ -93,6 +95,8 @@ struct Thread {
   uint32_t mask = 0, value = 0, lane_argument = 0, clamp_argument = 0;
   bool valid = false;
 
+  Trace trace;  // where it is counted
+
   std::vector<uint32_t> clock;  // how far it knows each thread of the block to be
 
   uint32_t tid() const { return id; }
@@ -118,6 +122,13 @@ struct Thread {
   bool vote(Operation mode, bool value, uint32_t mask, int line);
   void synchronize_warp(uint32_t mask, int line);
   void synchronize_block(int line);
+
+  // In kernels that are counted: before a basic block, and before an access.
+  void enter(uint32_t basic_block) { trace.blocks.push_back(basic_block); }
+  void access(uint32_t instruction, uint64_t at) {
+    const bool shared = is_shared(at);
+    trace.accesses.push_back({shared ? at - kSharedWindow : at, instruction, shared, trace.blocks.size() - 1});
+  }
 
   template <typename T>
   T divide(T a, T b, int line) {
@@ -148,6 +159,12 @@ class Machine {
   // Runs all blocks. Throws Fault.
   void launch(const Kernel &kernel, uint32_t blocks, uint32_t threads, const std::vector<uint8_t> &parameters);
 
+  // Of all blocks of a kernel that have ended well, if it is counted.
+  Counts counts(const Kernel &kernel) const {
+    const auto found = counts_.find(&kernel);
+    return found == counts_.end() ? Counts{} : found->second;
+  }
+
  private:
   friend struct Block;
   friend struct Thread;
@@ -156,6 +173,7 @@ class Machine {
   const Options options_;
   std::mt19937_64 random_;
   uint32_t launches_ = 0;
+  std::map<const Kernel *, Counts> counts_;
   std::map<std::pair<const Kernel *, uint32_t>, std::unique_ptr<Block>> blocks_;  // by kernel and threads
 };
 
@@ -194,6 +212,7 @@ struct Block {
  private:
   Thread &pick();
   void clear_shared();
+  void add_counts();
   void proceed(const Thread &thread);
   void proceed_warp(const Thread &thread);
   void proceed_block(const Thread &thread);

@@ -186,6 +186,7 @@ class Device {
     std::vector<uint8_t> parameters(kernel.parameter_size());
     for (const Kernel::Parameter &one : kernel.parameters)
       std::memcpy(parameters.data() + one.offset, *arguments++, one.size);
+    launches_.push_back({&kernel, blocks, threads, parameters});
     enqueue(stream, {[=, this, &kernel] { machine_.launch(kernel, blocks, threads, parameters); }});
   }
 
@@ -202,6 +203,8 @@ class Device {
   void fail_call(uint64_t number) { failing_call_ = number; }
   const std::string &failed_call() const { return failed_call_; }
   const std::string &fault() const { return fault_; }
+  const std::vector<runtime::Launch> &launches() const { return launches_; }
+  const Machine &machine() const { return machine_; }
   void add_events(int difference) { events_ += size_t(difference); }
   runtime::Live live() const {
     size_t pinned = 0;
@@ -277,6 +280,7 @@ class Device {
   std::string fault_, failed_call_;
   uint64_t calls_ = 0, failing_call_ = 0;
   std::map<std::string, uint64_t> calls_of_;
+  std::vector<runtime::Launch> launches_;
 };
 
 std::recursive_mutex mutex;  // of the device: programs may call from several threads
@@ -341,6 +345,8 @@ uint64_t calls(const std::string &name) { return device().calls(name); }
 void fail_call(uint64_t number) { device().fail_call(number); }
 std::string failed_call() { return device().failed_call(); }
 Live live() { return device().live(); }
+std::vector<Launch> launches() { return device().launches(); }
+Counts counts(const Kernel &kernel) { return device().machine().counts(kernel); }
 
 }  // namespace ptx::runtime
 

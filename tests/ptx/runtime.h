@@ -42,4 +42,13 @@ struct Live {
 };
 Live live();
 
+// What was launched, since reset(), and what all launches of a kernel that is counted executed.
+struct Launch {
+  const Kernel *kernel;
+  uint32_t blocks, threads;
+  std::vector<uint8_t> parameters;
+};
+std::vector<Launch> launches();
+Counts counts(const Kernel &kernel);
+
 }  // namespace ptx::runtime

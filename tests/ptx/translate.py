@@ -1,7 +1,8 @@
 """Translates PTX, as nvcc leaves it, to C++ that machine.h runs.
 
-    python tests/ptx/translate.py OUT.cc IN.ptx [IN.ptx ...]
+    python tests/ptx/translate.py [--count] OUT.cc IN.ptx [IN.ptx ...]
 
+With --count the functions also tell the machine which basic blocks they come to, and what they access (counts.h).
 The inputs are one source file compiled for several targets. Those that are equal but for the target become one set of
 functions. An instruction or a variant that is not in INSTRUCTIONS ends the translation with its name: what a new
 compiler may emit must be added here, and to the reference in instruction_cases.py. Needs the standard library only.
@@ -9,12 +10,15 @@ compiler may emit must be added here, and to the reference in instruction_cases.
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from basic_blocks import EXIT, ControlFlow, Instruction, kind_of
 
 BITS = {"pred": 1, "f32": 32, "f64": 64} | {f"{kind}{bits}": bits for kind in "bus" for bits in (8, 16, 32, 64)}
 
@@ -175,7 +179,9 @@ class Layout:
 class Entry:
     """Translates an .entry, statement by statement."""
 
-    def __init__(self, match: re.Match[str], text: str, line_of: Callable[[int], int], constants: set[str]) -> None:
+    def __init__(
+        self, match: re.Match[str], text: str, line_of: Callable[[int], int], constants: set[str], counts: bool
+    ) -> None:
         self.name = match["name"]
         limit = re.search(r"\.maxntid\s+(\d+)", match["directives"])
         self.max_threads = int(limit[1]) if limit else 1024
@@ -183,6 +189,7 @@ class Entry:
         for declaration in split_list(match["parameters"]):
             self.parameters.add(declaration.removeprefix(".param").strip())
         self.constants = constants
+        self.flow = ControlFlow() if counts else None
         self.scopes: list[dict[str, int]] = [{}]  # bits of registers
         self.line = 0
         self.code: list[str] = []
@@ -197,6 +204,8 @@ class Entry:
             self.line = line_of(statement.start(statement.lastgroup or 0))
             if statement["label"]:
                 self.code.append(f"{c_name(statement['label'])}:;")
+                if self.flow:
+                    self.flow.label(statement["label"])
             elif statement["brace"] == "{":
                 self.scopes.append({})
                 self.code.append("{")
@@ -220,10 +229,20 @@ class Entry:
         instruction = INSTRUCTION.fullmatch(text)
         if not instruction:
             raise PtxError(f"statement {text!r}")
-        code = self.instruction(instruction["opcode"], split_list(instruction["operands"]))
+        opcode, operands = instruction["opcode"], split_list(instruction["operands"])
+        entering = self.entering(opcode, operands, guarded=bool(instruction["guard"]))
+        code = self.instruction(opcode, operands)
         if instruction["guard"]:
             code = f"if ({instruction['negation']}{self.read(instruction['guard'], 'pred')}) {{ {code} }}"
-        return [code]
+        return [*entering, code]
+
+    def entering(self, opcode: str, operands: list[str], guarded: bool) -> list[str]:
+        """Where a basic block begins with this instruction, and threads are to say that they come to it."""
+        if not self.flow:
+            return []
+        target = {"bra": operands[0] if operands else None, "ret": EXIT}.get(opcode.partition(".")[0])
+        begins = self.flow.add(opcode, self.line, target, guarded)
+        return [f"t.enter({len(self.flow.blocks) - 1});"] if begins else []
 
     def registers(self, declaration: str) -> list[str]:
         ptx_type, _, names = declaration.removeprefix(".").partition(" ")
@@ -324,11 +343,16 @@ class Entry:
         name, offset = address(place)
         at = f"{self.read(name, 'u32' if space == 'shared' else 'u64')} + ({offset})"
         arguments = f"<{cpp_type(ptx_type)}, {count}>({at}, "
+        accessing = ""
+        if self.flow:
+            generic = f"t.generic_of_shared({at})" if space == "shared" else at
+            accessing = f"t.access({len(self.flow.blocks[-1].instructions) - 1}, {generic}); "
         if op == "ld":
             load = f"const auto m = t.load_{space}{arguments}{self.line});"
-            return f"{{ {load} {' '.join(self.write(item, ptx_type, f'm[{i}]') for i, item in enumerate(items))} }}"
+            results = " ".join(self.write(item, ptx_type, f"m[{i}]") for i, item in enumerate(items))
+            return f"{accessing}{{ {load} {results} }}"
         values = ", ".join(self.read(item, ptx_type) for item in items)
-        return f"t.store_{space}{arguments}{{{values}}}, {self.line});"
+        return f"{accessing}t.store_{space}{arguments}{{{values}}}, {self.line});"
 
 
 def address(operand: str) -> tuple[str, int]:
@@ -349,44 +373,64 @@ def target_of(text: str) -> str:
     return re.search(r"^\.target\s+(\w+)", text, re.M)[1]  # type: ignore[index]
 
 
-def entries_of(text: str) -> list[Entry]:
+def entries_of(text: str, counts: bool) -> list[Entry]:
     text = without_comments(text)
     starts = [match.end() for match in re.finditer("^", text, re.M)]
     constants = {match["name"] for match in CONSTANT.finditer(text)}
-    return [Entry(m, text, lambda at: bisect_right(starts, at), constants) for m in ENTRY.finditer(text)]
+    return [Entry(m, text, lambda at: bisect_right(starts, at), constants, counts) for m in ENTRY.finditer(text)]
 
 
-def cpp_list(items: Iterator[str] | list[str]) -> str:
+def cpp_list(items: Iterable[str]) -> str:
     return f"{{{', '.join(items)}}}"
 
 
-def translate(texts: list[str]) -> str:
+def cpp_basic_blocks(flow: ControlFlow) -> str:
+    """The blocks as counts.h has them."""
+
+    def instruction(one: Instruction) -> str:
+        op, _, count, ptx_type = MEMORY.get(one.opcode, ("", "", 0, "u8"))
+        fields = f"{one.line}, Kind::k_{kind_of(one.opcode)}, {count * BITS[ptx_type] // 8}"
+        return f"{{{fields}, {'true' if op == 'st' else 'false'}}}"
+
+    return cpp_list(
+        f"{{{cpp_list(map(instruction, block.instructions))}, {str(block.branches).lower()}, {meeting}}}"
+        for block, meeting in zip(flow.blocks, flow.meeting_points(), strict=True)
+    )
+
+
+def translate(texts: list[str], counts: bool = False) -> str:
     by_code: dict[str, list[str]] = {}  # targets
     for text in texts:
         by_code.setdefault(text.replace(f".target {target_of(text)}", ".target"), []).append(target_of(text))
     code = ['#include "machine.h"', "", "using namespace ptx;", "", "namespace {", ""]
     for variant, (text, targets) in enumerate(by_code.items()):
-        for number, entry in enumerate(entries_of(text)):
+        for number, entry in enumerate(entries_of(text, counts)):
             function = f"run_{variant}_{number}"
             code += [f"void {function}([[maybe_unused]] Thread &t) {{", *(f"  {line}" for line in entry.code), "}", ""]
             parameters = cpp_list(f"{{{at}, {size}}}" for at, size in entry.parameters.variables.values())
             shared = cpp_list(f'{{"{name}", {at}, {size}}}' for name, (at, size) in entry.shared.variables.items())
             fields = [f'"{entry.name}"', cpp_list(f'"{target}"' for target in targets), function]
             fields += [str(entry.max_threads), parameters, shared]
+            if entry.flow:
+                fields.append(cpp_basic_blocks(entry.flow))
             code += [f"const Registration {function}_registration({{{', '.join(fields)}}});", ""]
     return "\n".join([*code, "}  // namespace", ""])
 
 
 def main() -> None:
-    target, *sources = sys.argv[1:]
+    parser = argparse.ArgumentParser(description="Translate PTX to C++.")
+    parser.add_argument("--count", action="store_true", help="also say what is executed")
+    parser.add_argument("target", type=Path, metavar="OUT.cc")
+    parser.add_argument("sources", type=Path, nargs="+", metavar="IN.ptx")
+    arguments = parser.parse_args()
+    target: Path = arguments.target
     try:
-        code = translate([Path(source).read_text(encoding="utf-8") for source in sources])
+        code = translate([source.read_text(encoding="utf-8") for source in arguments.sources], arguments.count)
     except PtxError as error:
-        sys.exit(f"{' '.join(sources)}: unknown {error}; tests/ptx/translate.py says what is known")
-    if (
-        not Path(target).exists() or Path(target).read_text(encoding="utf-8") != code
-    ):  # so that it is compiled if it must
-        Path(target).write_text(code, encoding="utf-8")
+        names = " ".join(map(str, arguments.sources))
+        sys.exit(f"{names}: unknown {error}; tests/ptx/translate.py says what is known")
+    if not target.exists() or target.read_text(encoding="utf-8") != code:  # so that it is compiled if it must
+        target.write_text(code, encoding="utf-8")
 
 
 if __name__ == "__main__":

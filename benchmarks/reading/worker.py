@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from liquid_groups import group
+from reading.groups import group
 
 READER = "reader"
 COUNTED_SECONDS = 15  # in which files are drawn anew often enough for what is read to be near its mean

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import liquid_files
 from common import OthersLoad
-from liquid_groups import group
+from reading.groups import group
 
 from dali_l3.profiling.measuring import KEEPING_MEMORY
+from reading import files as dataset_files
 
 Figures = dict[str, Any]
 
@@ -65,7 +65,7 @@ def run(
         epochs: To measure, at least.
         seconds: To measure, at least.
         count_bytes: Whether to count bytes from disk, in some more epochs.
-        disk: Where the files are (see liquid_groups.disk_of), if memory and bytes from disk are to be measured.
+        disk: Where the files are (see groups.disk_of), if memory and bytes from disk are to be measured.
         disk_bytes_per_s: Speed limit of the disk, if any.
         memory_bytes: Limit on the memory of the process, page cache included, if any.
         seed: Of the reader.
@@ -73,7 +73,7 @@ def run(
             fast PNG and BMP are decoded.
 
     Returns:
-        What liquid_worker.run measures, ``memory_peak_bytes`` (without the page cache; 0 without `disk`) and
+        What worker.run measures, ``memory_peak_bytes`` (without the page cache; 0 without `disk`) and
         ``cpu_share_of_other_processes``.
 
     Raises:
@@ -83,7 +83,7 @@ def run(
     operator, arguments = READERS[reader]
     own = group(f"dali-l3-benchmark-{os.getpid()}", disk) if disk else None
     job = {
-        "files": [str(path) for path in files[: len(files) // BATCH_SIZE * BATCH_SIZE]],
+        "files": [str(path.resolve()) for path in files[: len(files) // BATCH_SIZE * BATCH_SIZE]],
         "reader": operator,
         "arguments": {"seed": seed} | arguments | ({"cache_size": cache_size} if operator == "liquid" else {}),
         "batch_size": BATCH_SIZE,
@@ -109,14 +109,14 @@ def run(
 
 def _run_process(job: Figures, environment: Mapping[str, str], memory_bytes: Callable[[], int]) -> tuple[Figures, int]:
     """What the worker measures, and the peak of its memory."""
-    worker = str(Path(__file__).with_name("liquid_worker.py"))
     peak = 0
     with tempfile.TemporaryFile("w+") as stdin, tempfile.TemporaryFile("w+") as stdout:
         json.dump(job, stdin)
         stdin.seek(0)
         others = {name: value for name, value in os.environ.items() if name not in KEEPING_MEMORY}
+        command = [sys.executable, "-m", "reading.worker"]
         with subprocess.Popen(
-            [sys.executable, worker], stdin=stdin, stdout=stdout, env=others | environment
+            command, stdin=stdin, stdout=stdout, env=others | environment, cwd=Path(__file__).parents[1]
         ) as process:
             while process.poll() is None:
                 time.sleep(0.02)
@@ -139,7 +139,7 @@ class Protocol:
     """The same memory and the same disk for all: a process has room for itself and a budget for the dataset."""
 
     datasets: dict[str, list[Path]]
-    disk: str  # as liquid_groups.disk_of returns it
+    disk: str  # as groups.disk_of returns it
     budget: int  # bytes
     environment: Mapping[str, str]  # as `run` takes it
     _sizes: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -153,7 +153,7 @@ class Protocol:
         slack = DALI_SLACK if reader in (DALI, DALI_COPYING) else SLACK
         limit = self._size(reader, dataset) + self.budget + slack
         files = self.datasets[dataset]
-        liquid_files.evict(files)
+        dataset_files.evict(files)
         limits = {"disk": self.disk, "disk_bytes_per_s": disk_bytes_per_s, "memory_bytes": limit}
         measured = run(files, reader, cache_size=self.budget, environment=self.environment, **limits, **settings)
         return measured | {"memory_limit_bytes": limit}
