@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from gpu import model
+
 RESULTS = Path(__file__).parent / "results"
 MARKED = re.compile(r"(?<=<!-- table: )([\w-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 NAMES = ("codec", "dali_decode", "liquid", "profiler", "reader_check")  # of the files of results
@@ -232,6 +234,11 @@ def reader_check() -> str:
     return markdown(["", *(f"{check}: images/s" for check in checks), *(f"{check}: CPU ms" for check in checks)], rows)
 
 
+def gpu(rows: Callable[[dict[str, Any]], tuple[Row, Iterator[Row]]]) -> str:
+    """A table of the GPU decoder's model, from what its kernels were counted to execute."""
+    return markdown(*rows(load(model.RESULTS)["sets"]))
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "overview": overview,
     "sizes": lambda: codec_by_group("of_png", 3),
@@ -247,6 +254,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "reader-check": reader_check,
     "targets": targets,
     "machines": machines,
+    "gpu-counts": lambda: gpu(model.counts_rows),
+    "gpu-photographs": lambda: gpu(model.photographs_rows),
+    "gpu-sets": lambda: gpu(model.sets_rows),
+    "gpu-targets": lambda: gpu(model.targets_rows),
 }
 
 
@@ -255,18 +266,24 @@ def updated(text: str) -> str:
     return MARKED.sub(lambda match: f"{match[1]}{match[2]}{TABLES[match[1]]()}", text)
 
 
+def update(path: Path, check: bool = False) -> None:
+    """Makes a file's tables anew. With `check` it fails instead where one differs."""
+    text = path.read_text(encoding="utf-8")
+    new = updated(text)
+    if new == text:
+        return
+    if check:
+        raise SystemExit(f"{path}: tables differ from the results; run: python benchmarks/tables.py {path}")
+    path.write_text(new, encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write the results' tables into Markdown files.")
     parser.add_argument("files", type=Path, nargs="+", help="Markdown files with marked tables")
     parser.add_argument("--check", action="store_true", help="write nothing, fail where a table differs")
     arguments = parser.parse_args()
     for path in arguments.files:
-        text = path.read_text(encoding="utf-8")
-        if updated(text) == text:
-            continue
-        if arguments.check:
-            raise SystemExit(f"{path}: tables differ from the results; run: python benchmarks/tables.py {path}")
-        path.write_text(updated(text), encoding="utf-8")
+        update(path, arguments.check)
 
 
 if __name__ == "__main__":

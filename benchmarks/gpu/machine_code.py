@@ -45,17 +45,18 @@ class Instruction:
 Blocks = list[list[Instruction]]
 
 
-def compile_ptx(nvcc: str, nvdisasm: str, ptx: Path, architecture: str) -> dict[str, Blocks]:
-    """The basic blocks of all kernels in a PTX file, by symbol, compiled for an architecture such as "90"."""
+def compile_ptx(nvcc: str, nvdisasm: str, ptx: Path, architecture: str) -> tuple[dict[str, Blocks], str]:
+    """The basic blocks of all kernels in a PTX file, by symbol, compiled for an architecture such as "90", and what the
+    compiler reports of them."""
     with tempfile.TemporaryDirectory() as folder:
         source, cubin = Path(folder) / "kernels.ptx", Path(folder) / "kernels.cubin"
         text = re.sub(r"(?m)^\.target sm_\w+", f".target sm_{architecture}", ptx.read_text(encoding="utf-8"))
         source.write_text(text, encoding="utf-8")
-        command = [nvcc, "-cubin", "-lineinfo", f"-arch=sm_{architecture}", source, "-o", cubin]
-        subprocess.run(command, check=True)
+        command = [nvcc, "-cubin", "-lineinfo", "-Xptxas", "-v", f"-arch=sm_{architecture}", source, "-o", cubin]
+        report = subprocess.run(command, check=True, stderr=subprocess.PIPE, text=True).stderr
         code = subprocess.run([nvdisasm, "-c", "-gp", cubin], check=True, capture_output=True, text=True).stdout
     sections = re.split(r"(?m)^\.text\.", code)[1:]
-    return {section[: section.index(":")]: basic_blocks(section) for section in sections}
+    return {section[: section.index(":")]: basic_blocks(section) for section in sections}, report
 
 
 def basic_blocks(disassembly: str) -> Blocks:

@@ -1,44 +1,39 @@
-"""A model of the kernel for 8-bit RGB `fast` tiles: what it should reach on cards that nobody has tried yet.
+"""A model of the GPU decoder: what its kernels should reach on cards that nobody has tried yet.
 
     python benchmarks/gpu/model.py
 
-compiles the kernel, counts the instructions of its main loop in the disassembly and prints the tables of docs/gpu.md,
-which explains them. Needs nvcc and nvdisasm (the PyPI package nvidia-cuda-nvdisasm has it); no GPU.
+prints the model's tables of docs/gpu.md, which explains them, and its targets. What the kernels execute is known:
+benchmarks/gpu/counts.py wrote it to results/gpu_counts.json. Needs the standard library alone.
 """
 
 from __future__ import annotations
 
-import argparse
-import heapq
-import itertools
+import json
 import math
-import re
-import shutil
-import subprocess
 import sys
-import tempfile
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-CUDA = Path(__file__).parents[2] / "csrc/l3/cuda"
-sys.path.insert(0, str(CUDA))
-import resources  # noqa: E402
+BENCHMARKS = Path(__file__).parents[1]
+sys.path.append(str(BENCHMARKS))
+from gpu.machine_code import UNITS  # noqa: E402
+from targets import Target  # noqa: E402
 
-CHANNELS = 3
-KERNEL = f"decode_fast8<{CHANNELS}>"
-TILE_BYTES = 64 * 64 * CHANNELS
-BITS_PER_PIXEL = 9.3  # of photographs of 1920x1080, profile `fast`
-FHD_TILES = 30 * 17
-FHD_FILL = 1920 * 1080 / (FHD_TILES * 64 * 64)  # tiles at the bottom are cut off
-ROWS, TILES, TILES_A_BLOCK = 4, 2, 8  # of an iteration of a warp; TILES of a warp
+RESULTS = "gpu_counts"
 BATCHES = (1, 8, 32, 128)
+BATCH = 32  # where no other is named
+ARCHITECTURE = "90"  # where no card is named
+PHOTOGRAPHS = "photographs"
 
 COPY_EFFICIENCY = 0.9  # of the data sheet's bandwidth that a copy reaches
 ISSUE_EFFICIENCY = 0.75  # of the busiest unit's rate that a kernel of many warps reaches
 ALONE_PER_INSTRUCTION = 2.5  # cycles from an instruction of a warp that runs alone to its next
-ALONE_WAITS = 600  # cycles that such a warp waits for memory, twice an iteration
+ALONE_WAITS = 32 * 600  # cycles that such a warp waits for memory: twice for each four rows of a tile
+
+Counted = dict[str, Any]  # a set of images, or a kernel on one
+Row = list[str]
 
 
 @dataclass(frozen=True)
@@ -51,245 +46,210 @@ class Card:
     clock: float
     bandwidth: float
     shared: int
+    share_wanted: float  # of a copy's bandwidth, in plus out, for photographs
 
 
 CARDS = (
-    Card("A100 80GB", "80", 108, 1.41, 2039, 164 << 10),
-    Card("H100 SXM", "90", 132, 1.75, 3350, 228 << 10),
-    Card("H200", "90", 132, 1.75, 4800, 228 << 10),
+    Card("A100 80GB", "80", 108, 1.41, 2039, 164 << 10, 0.45),
+    Card("H100 SXM", "90", 132, 1.75, 3350, 228 << 10, 0.60),
+    Card("H200", "90", 132, 1.75, 4800, 228 << 10, 0.42),
 )
 
-# ---- counting --------------------------------------------------------------------------------------------------------
+# ---- What was counted ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Instruction:
-    predicate: str  # such as "@!P0", or nothing
-    operation: str  # such as "SHFL.UP"
-    operands: str
-
-    @property
-    def name(self) -> str:
-        return self.operation.partition(".")[0]
-
-    @property
-    def target(self) -> str | None:
-        """Where a branch goes."""
-        label = re.search(r"`\((\S+)\)", self.operands)
-        return label[1] if label and self.name == "BRA" else None
-
-    @property
-    def conditional(self) -> bool:
-        return bool(self.predicate) or bool(re.match(r"!?U?P\d", self.operands))
+def pixel_bytes(counted: Counted) -> int:
+    """Kernels write nothing but pixels, and each once."""
+    return sum(kernel["written"]["bytes"] for kernel in counted["kernels"])
 
 
-def disassemble(nvcc: str, nvdisasm: str, architecture: str) -> list[str]:
-    """The lines of the kernel's code."""
-    with tempfile.TemporaryDirectory() as folder:
-        cubin = Path(folder) / "kernel.cubin"
-        resources.compile_kernels(nvcc, CUDA / "fast8_kernel.cu", architecture, cubin)
-        code = subprocess.run([nvdisasm, "-c", cubin], check=True, capture_output=True, text=True).stdout
-    for section in re.split(r"(?m)^\.text\.", code)[1:]:
-        symbol = section[: section.index(":")]
-        if resources.demangle([symbol]) == [KERNEL]:
-            return section.splitlines()
-    raise SystemExit(f"no kernel {KERNEL} in the disassembly")
+def executed(kernel: Counted, what: str, architecture: str = ARCHITECTURE) -> int:
+    """Machine instructions. what: "warps" or "lanes" that execute them."""
+    return sum(unit[what] for unit in kernel["machine"][architecture].values())
 
 
-class Blocks:
-    """The kernel as a graph: blocks of instructions, in order, each with the blocks that may follow it."""
-
-    def __init__(self, lines: Iterable[str]) -> None:
-        self.code: list[list[Instruction]] = [[]]
-        labels: dict[str, int] = {}
-        for line in lines:
-            if label := re.match(r"(\.L\w+):", line):
-                if self.code[-1]:
-                    self.code.append([])
-                labels[label[1]] = len(self.code) - 1
-            if parts := re.search(r"\*/\s+(?:(@!?U?P\w+)\s+)?([A-Z][\w.]*)\s*([^;]*);", line):
-                self.code[-1].append(Instruction(parts[1] or "", parts[2], parts[3]))
-                if self.code[-1][-1].name in ("BRA", "EXIT"):
-                    self.code.append([])
-        self.successors = [self._following(number, labels) for number in range(len(self.code))]
-
-    def _following(self, number: int, labels: dict[str, int]) -> list[int]:
-        following = [number + 1] if number + 1 < len(self.code) else []
-        last = self.code[number][-1] if self.code[number] else None
-        if last is None or last.name not in ("BRA", "EXIT"):
-            return following
-        targets = [labels[last.target]] if last.target else []
-        return targets + following if last.conditional else targets
-
-    def main_loop(self) -> tuple[int, int]:
-        """First and last block of the longest loop."""
-        loops = [(b - a, a, b) for b, after in enumerate(self.successors) for a in after if a < b]
-        _, first, last = max(loops)
-        return first, last
-
-    def path(self, first: int, last: int, through: Iterable[int]) -> list[Instruction]:
-        """The instructions of the shortest way from block `first` to `last` that passes the given blocks, in order."""
-        stops = sorted({first, last, *through})
-        numbers = [first]
-        for start, end in itertools.pairwise(stops):
-            numbers += self._shortest(start, end)[1:]
-        return [instruction for number in numbers for instruction in self.code[number]]
-
-    def _shortest(self, start: int, end: int) -> list[int]:
-        queue: list[tuple[int, int, list[int]]] = [(0, start, [start])]
-        seen = set()
-        while queue:
-            length, number, way = heapq.heappop(queue)
-            if number == end:
-                return way
-            if number in seen:
-                continue
-            seen.add(number)
-            for following in self.successors[number]:
-                if number < following <= end:  # forwards: inner loops are passed once
-                    heapq.heappush(queue, (length + len(self.code[following]), following, [*way, following]))
-        raise SystemExit(f"no way from block {start} to block {end}: the code has another shape than expected")
+def slots_a_byte(counted: Counted) -> float:
+    """Instructions of lanes, idle ones included, for a byte of pixels."""
+    return 32 * sum(executed(kernel, "warps") for kernel in counted["kernels"]) / pixel_bytes(counted)
 
 
-def storing_pixels(instruction: Instruction) -> bool:
-    return re.match(r"STG?\.E.*\.128", instruction.operation) is not None
+def general_share(sets: Iterable[Counted]) -> float:
+    """The share of tiles that the general kernel decodes."""
+    tiles = [(k["kernel"].startswith("decode_general"), k["launched"]["tiles"]) for one in sets for k in one["kernels"]]
+    return sum(count for general, count in tiles if general) / sum(count for _, count in tiles)
 
 
-def summing(instruction: Instruction) -> bool:
-    """A step of a running sum: a shuffle that says whether there was a lane to take from."""
-    return instruction.operation == "SHFL.UP" and not instruction.operands.startswith("PT")
-
-
-PIPES = {
-    "FMA": {"IMAD", "IDP", "FFMA", "FADD", "FMUL"},
-    "shuffles": {"SHFL"},
-    "memory": {"LDG", "LD", "STG", "ST", "LDS", "STS", "LDC", "LDL", "STL"},
-    "control": {"BRA", "BSSY", "BSYNC", "EXIT", "NOP", "WARPSYNC", "CALL", "RET", "BAR", "VOTE", "S2R", "S2UR", "CS2R"},
-    "uniform": {"ULEA", "ULDC", "R2UR", "REDUX"},
-}
-
-
-def pipe(instruction: Instruction) -> str:
-    """The unit that executes an instruction, by name; what is not listed is integer arithmetic or logic."""
-    if instruction.name.startswith("U"):
-        return "uniform"
-    return next((pipe for pipe, names in PIPES.items() if instruction.name in names), "ALU")
-
-
-def wavefronts(instruction: Instruction) -> int:
-    """Cycles that a shuffle or an access without conflicts keeps the multiprocessor's memory unit busy."""
-    if pipe(instruction) not in ("shuffles", "memory"):
-        return 0
-    return 4 if ".128" in instruction.operation else 2 if ".64" in instruction.operation else 1
-
-
-@dataclass(frozen=True)
-class Counts:
-    """The instructions of a warp: of an iteration of the main loop, and before it."""
-
-    iteration: list[Instruction]
-    prologue: list[Instruction]
-
-    def pipes(self) -> Counter[str]:
-        return Counter(map(pipe, self.iteration))
-
-    def cycles(self) -> dict[str, float]:
-        """Cycles for which a pair of tiles keeps each unit of a multiprocessor's quarter busy."""
-        cycles: Counter[str] = Counter()
-        for instructions, times in ((self.iteration, 64 // ROWS), (self.prologue, 1)):
-            pipes = Counter(map(pipe, instructions))
-            cycles["issue"] += len(instructions) * times
-            cycles["ALU"] += 2 * pipes["ALU"] * times  # 16 lanes wide
-            cycles["FMA"] += 2 * pipes["FMA"] * times
-            cycles["memory"] += 4 * sum(map(wavefronts, instructions)) * times  # one unit for all four quarters
-        return dict(cycles)
-
-
-def count(nvcc: str, nvdisasm: str, architecture: str) -> dict[str, Counts]:
-    blocks = Blocks(disassemble(nvcc, nvdisasm, architecture))
-    first, last = blocks.main_loop()
-
-    def holding(test) -> list[int]:
-        return [n for n in range(first, last + 1) if any(map(test, blocks.code[n]))]
-
-    records = [n for n in range(first) if any(i.operation == "STS.128" for i in blocks.code[n])]
-    prologue = blocks.path(0, first, records)[: -len(blocks.code[first])]
-    # Rows of whole tiles leave by the first stores of the loop, one for each channel; those behind are for the others.
-    stores, sums = holding(storing_pixels)[:CHANNELS], holding(summing)
+def cycles(kernel: Counted, architecture: str) -> dict[str, float]:
+    """Cycles for which a kernel keeps each unit of a multiprocessor's quarter busy, were there but one quarter."""
+    warps = {unit: executed["warps"] for unit, executed in kernel["machine"][architecture].items()}
+    wavefronts = kernel["shared"]["wavefronts"] + kernel["read"]["lines"] + kernel["written"]["lines"]
     return {
-        "without sums": Counts(blocks.path(first, last, stores), prologue),
-        "with sums": Counts(blocks.path(first, last, [*stores, *sums]), prologue),
+        "issue": sum(warps.values()),
+        "ALU": 2 * warps["ALU"],  # 16 lanes wide
+        "FMA": 2 * warps["FMA"],
+        "memory": 4 * (warps["shuffle"] + wavefronts),  # one unit for all four quarters
     }
 
 
-# ---- predicting ------------------------------------------------------------------------------------------------------
+# ---- What follows ----------------------------------------------------------------------------------------------------
 
 
-def predict(card: Card, counts: Counts, kernel: dict[str, int], batch: int) -> dict[str, float]:
-    """GB/s of pixels of FHD images: the limits, and what they leave."""
-    pair_bytes = TILES * TILE_BYTES * FHD_FILL
-    busy = counts.cycles()
-    unit = max(busy, key=busy.get)
-    memory = card.bandwidth * COPY_EFFICIENCY / (1 + BITS_PER_PIXEL / 24)
-    arithmetic = card.multiprocessors * 4 * card.clock / busy[unit] * pair_bytes
-    blocks = math.ceil(batch * FHD_TILES / TILES_A_BLOCK)
-    under_way = min(blocks, card.multiprocessors * blocks_that_fit(card, kernel))
-    iterations = 64 / ROWS
-    alone = len(counts.iteration) * iterations + len(counts.prologue)
-    alone = alone * ALONE_PER_INSTRUCTION + 2 * ALONE_WAITS * iterations
-    latency = under_way * 4 * card.clock / alone * pair_bytes
-    expected = min(memory, ISSUE_EFFICIENCY * arithmetic, latency)
-    return {"memory": memory, "arithmetic": arithmetic, "latency": latency, "expected": expected}
+@dataclass(frozen=True)
+class Prediction:
+    """GB/s of pixels: three limits, and what they leave."""
+
+    memory: float
+    arithmetic: float
+    unit: str  # the busiest
+    at_rest: float
+
+    @property
+    def expected(self) -> float:
+        return min(self.memory, ISSUE_EFFICIENCY * self.arithmetic, self.at_rest)
+
+    @property
+    def share(self) -> float:
+        """Of the bandwidth of a copy on the device, in plus out."""
+        return self.expected / self.memory
 
 
-def blocks_that_fit(card: Card, kernel: dict[str, int]) -> int:
-    """Blocks of 128 threads that a multiprocessor holds at once."""
-    registers = math.ceil(kernel["registers"] / 8) * 8 * 128
-    return min(65536 // registers, card.shared // (kernel["shared"] + 1024))
+def predict(card: Card, counted: Counted, batch: int) -> Prediction:
+    size = pixel_bytes(counted)
+    busy: dict[str, float] = {}  # cycles by the unit that binds: kernels run one after the other
+    at_rest = 0.0  # cycles
+    for kernel in counted["kernels"]:
+        by_unit = cycles(kernel, card.architecture)
+        unit = max(by_unit, key=by_unit.__getitem__)
+        busy[unit] = busy.get(unit, 0) + by_unit[unit]
+        at_rest += cycles_at_rest(card, kernel, batch / counted["images"])
+    return Prediction(
+        memory=card.bandwidth * COPY_EFFICIENCY / (1 + counted["file_bytes"] / size),
+        arithmetic=size / sum(busy.values()) * card.multiprocessors * 4 * card.clock,
+        unit=max(busy, key=busy.__getitem__),
+        at_rest=size * batch / counted["images"] / at_rest * card.clock,
+    )
 
 
-def row(*cells: object) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
+def cycles_at_rest(card: Card, kernel: Counted, times: float) -> float:
+    """Cycles that a kernel takes, for `times` the tiles, if no warp disturbs another: as many blocks as fit at once."""
+    blocks, threads = kernel["launched"]["blocks"], kernel["launched"]["threads"]
+    warps = blocks * threads / 32
+    alone = executed(kernel, "warps", card.architecture) / warps * ALONE_PER_INSTRUCTION + ALONE_WAITS
+    under_way = min(math.ceil(blocks * times), card.multiprocessors * blocks_that_fit(card, kernel))
+    return math.ceil(blocks * times) / under_way * alone
+
+
+def blocks_that_fit(card: Card, kernel: Counted) -> int:
+    """Blocks that a multiprocessor holds at once."""
+    threads, used = kernel["launched"]["threads"], kernel["resources"][card.architecture]
+    registers = math.ceil(used["registers"] / 8) * 8 * threads
+    return min(65536 // registers, card.shared // (used["shared"] + 1024), 2048 // threads, 32)
+
+
+def targets(sets: dict[str, Counted]) -> list[Target]:
+    photographs, batch = sets[PHOTOGRAPHS], f"photographs, batch {BATCH}"
+    result = [
+        Target(f"{card.name}: share of a copy, {batch}", predict(card, photographs, BATCH).share, card.share_wanted)
+        for card in CARDS
+    ]
+    against_photographs = {name: slots_a_byte(counted) / slots_a_byte(photographs) for name, counted in sets.items()}
+
+    def at_most(what: str, words: tuple[str, ...], limit: float) -> Target:
+        times = max(times for name, times in against_photographs.items() if name.startswith(words))
+        return Target(f"{what}: instructions a byte, times photographs", times, limit, at_most=True)
+
+    result.append(at_most("16 bits", ("16-bit",), 1.3))
+    result.append(at_most("label maps", ("labels", "binary masks"), 1.0))
+    result.append(at_most("224x224", ("224x224",), 1.3))
+    native = [one for one in sets.values() if not one["converts"] and one["profile"] != "paper"]
+    name = "tiles in the general kernel, without conversions and paper"
+    return [*result, Target(name, general_share(native), 0, at_most=True)]
+
+
+# ---- Tables ----------------------------------------------------------------------------------------------------------
+
+
+def counts_rows(sets: dict[str, Counted]) -> tuple[Row, Iterator[Row]]:
+    """A row for each kernel of each set."""
+    header = ["", "kernel", "tiles", *("all", *UNITS), "PTX", "lanes", "a byte", "branches", "parted"]
+    header += ["read", "sectors in", "sectors out", "wavefronts", "conflicts"]
+
+    def rows() -> Iterator[Row]:
+        for name, counted in sets.items():
+            tiles = sum(kernel["launched"]["tiles"] for kernel in counted["kernels"])
+            for kernel in counted["kernels"]:
+                yield [
+                    name,
+                    f"`{kernel['kernel']}`",
+                    f"{kernel['launched']['tiles'] / tiles:.0%}",
+                    *cells(counted, kernel),
+                ]
+
+    def cells(counted: Counted, kernel: Counted) -> Row:
+        written, read, shared, branches = (kernel[key] for key in ("written", "read", "shared", "branches"))
+        samples = written["bytes"] / counted["sample_bytes"]
+        lanes, warps = executed(kernel, "lanes"), executed(kernel, "warps")
+        units = [unit["lanes"] for unit in kernel["machine"][ARCHITECTURE].values()]
+        instructions = [lanes, *units, sum(kind["lanes"] for kind in kernel["ptx"].values())]
+        return [
+            *(f"{number / samples:.2f}" for number in instructions),
+            f"{lanes / warps / 32:.0%}",
+            f"{32 * warps / written['bytes']:.1f}",
+            f"{32 * branches['executed'] / samples:.2f}",
+            f"{branches['divergent'] / max(1, branches['executed']):.0%}",
+            f"{read['bytes'] / written['bytes']:.2f}",
+            *(f"{32 * memory['sectors'] / memory['bytes']:.2f}" for memory in (read, written)),
+            f"{32 * shared['wavefronts'] / samples:.2f}",
+            f"{shared['conflicts'] / max(1, shared['wavefronts']):.0%}",
+        ]
+
+    return header, rows()
+
+
+def photographs_rows(sets: dict[str, Counted]) -> tuple[Row, Iterator[Row]]:
+    """The limits for photographs on each card, and what they leave batches of several sizes."""
+    header = [
+        "GB/s of pixels",
+        "memory",
+        "busiest unit",
+        "at rest",
+        *(f"batch {batch}" for batch in BATCHES),
+        "of a copy",
+    ]
+
+    def rows() -> Iterator[Row]:
+        for card in CARDS:
+            by_batch = {batch: predict(card, sets[PHOTOGRAPHS], batch) for batch in BATCHES}
+            most = by_batch[max(BATCHES)]
+            limits = [f"{most.memory:.0f}", f"{most.arithmetic:.0f} ({most.unit})", f"{most.at_rest:.0f}"]
+            expected = [f"{prediction.expected:.0f}" for prediction in by_batch.values()]
+            yield [card.name, *limits, *expected, f"{by_batch[BATCH].share:.0%}"]
+
+    return header, rows()
+
+
+def sets_rows(sets: dict[str, Counted]) -> tuple[Row, Iterator[Row]]:
+    """What is expected for every set."""
+    rows = (
+        [name, f"{slots_a_byte(counted):.1f}", f"{slots_a_byte(counted) / slots_a_byte(sets[PHOTOGRAPHS]):.2f}"]
+        + [f"{p.expected:.0f} ({p.share:.0%})" for p in (predict(card, counted, BATCH) for card in CARDS)]
+        for name, counted in sets.items()
+    )
+    return ["", "instructions a byte", "times photographs", *(card.name for card in CARDS)], rows
+
+
+def targets_rows(sets: dict[str, Counted]) -> tuple[Row, Iterator[Row]]:
+    rows = ([one.name, f"{one.measured:.3g}", one.wanted, "met" if one.met else "**missed**"] for one in targets(sets))
+    return ["", "by the model", "wanted", ""], rows
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Print the model of the GPU decoder.")
-    parser.add_argument("--nvcc", default=resources.find_nvcc())
-    parser.add_argument("--nvdisasm", default=shutil.which("nvdisasm"))
-    arguments = parser.parse_args()
-    if arguments.nvcc is None or arguments.nvdisasm is None:
-        parser.error("needs nvcc and nvdisasm; name them with --nvcc and --nvdisasm")
-
-    tools = arguments.nvcc, arguments.nvdisasm
-    architectures = dict.fromkeys(("75", *(card.architecture for card in CARDS), "120"))
-    counts = {name: count(*tools, name) for name in architectures}
-    kinds = ("ALU", "FMA", "memory", "shuffles", "uniform", "control")
-    print(row("", "in all", *kinds, "before the loop"))
-    print(row("---", *["--:"] * (len(kinds) + 2)))
-    for architecture, both in counts.items():
-        for name, counted in both.items():
-            pipes = counted.pipes()
-            cells = [pipes[kind] for kind in kinds]
-            print(row(f"sm_{architecture}, {name}", len(counted.iteration), *cells, len(counted.prologue)))
-    print()
-    print(row("GB/s of pixels", "memory", "busiest unit", "at rest", *(f"batch {batch}" for batch in BATCHES)))
-    print(row("---", *["--:"] * (len(BATCHES) + 3)))
-    for card in CARDS:
-        kernel = resources.measure(arguments.nvcc, card.architecture)[KERNEL]
-        for name, counted in counts[card.architecture].items():
-            busy = counted.cycles()
-            unit = max(busy, key=busy.get)
-            figures = [predict(card, counted, kernel, batch) for batch in BATCHES]
-            last = figures[-1]
-            print(
-                row(
-                    f"{card.name}, {name}",
-                    f"{last['memory']:.0f}",
-                    f"{last['arithmetic']:.0f} ({unit})",
-                    f"{last['latency']:.0f}",
-                    *(f"{figure['expected']:.0f}" for figure in figures),
-                )
-            )
+    sets = json.loads((BENCHMARKS / f"results/{RESULTS}.json").read_text(encoding="utf-8"))["sets"]
+    for make in (photographs_rows, sets_rows, targets_rows):
+        header, rows = make(sets)
+        for cells in (header, ["---"] * len(header), *rows):
+            print(f"| {' | '.join(cells)} |")
+        print()
 
 
 if __name__ == "__main__":

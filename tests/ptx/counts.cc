@@ -6,7 +6,7 @@
 namespace ptx {
 namespace {
 
-constexpr uint32_t kWarp = 32, kSector = 32, kBanks = 32, kBankBytes = 4;
+constexpr uint32_t kWarp = 32, kSector = 32, kLine = 128, kBanks = 32, kBankBytes = 4;
 constexpr uint64_t kWavefrontBytes = kBanks * kBankBytes;
 
 // What lanes access by one instruction: their addresses, by lane.
@@ -26,14 +26,15 @@ uint64_t distinct(std::vector<uint64_t> values) {
 }
 
 void add_global(const WarpAccess &access, uint32_t bytes, Counts::Global &global) {
-  std::vector<uint64_t> addresses, sectors;
-  for_each_lane(access.lanes, [&](uint32_t lane) {
-    addresses.push_back(access.addresses[lane]);
-    sectors.push_back(access.addresses[lane] / kSector);  // one each: accesses are aligned
-  });
+  const auto count = [&](uint32_t size) {  // of different pieces that hold what lanes access, which is aligned
+    std::vector<uint64_t> pieces;
+    for_each_lane(access.lanes, [&](uint32_t lane) { pieces.push_back(access.addresses[lane] / size); });
+    return distinct(std::move(pieces));
+  };
   global.accesses++;
-  global.bytes += distinct(addresses) * bytes;
-  global.sectors += distinct(sectors);
+  global.bytes += count(bytes) * bytes;
+  global.sectors += count(kSector);
+  global.lines += count(kLine);
 }
 
 // The lanes whose bytes fill a wavefront go together: 32 lanes of up to 4 bytes, 16 of 8, 8 of 16. They take as many

@@ -49,7 +49,7 @@ struct Counts {
     uint64_t executed = 0, taken = 0, divergent = 0;  // conditional ones; by any lane; not by all
   };
   struct Global {
-    uint64_t accesses = 0, bytes = 0, sectors = 0;  // of 32 bytes; different ones in each access
+    uint64_t accesses = 0, bytes = 0, sectors = 0, lines = 0;  // of 32 and 128 bytes; different ones in each access
   };
   struct Shared {
     uint64_t accesses = 0, wavefronts = 0, conflicts = 0;  // conflicts: wavefronts for lanes that could share one

@@ -44,7 +44,7 @@ class Counted {
 
 using Numbers = std::vector<uint64_t>;
 
-Numbers numbers(const Counts::Global &global) { return {global.accesses, global.bytes, global.sectors}; }
+Numbers numbers(const Counts::Global &global) { return {global.accesses, global.bytes, global.sectors, global.lines}; }
 Numbers numbers(const Counts::Shared &shared) { return {shared.accesses, shared.wavefronts, shared.conflicts}; }
 
 }  // namespace
@@ -70,8 +70,8 @@ TEST(control_flow) {
     CHECK_EQUAL(run.counts.branches.taken, 4u * 32 + 4 + 4);
     CHECK_EQUAL(run.counts.branches.divergent, 4u * 31 + 4 + 4);
     // A word a lane, then a word of every other lane.
-    CHECK(numbers(run.counts.written) == (Numbers{8, 4 * (128 + 64), 4 * (4 + 4)}));
-    CHECK(numbers(run.counts.read) == (Numbers{4, 4 * 64, 4 * 4}));
+    CHECK(numbers(run.counts.written) == (Numbers{8, 4 * (128 + 64), 4 * (4 + 4), 8}));
+    CHECK(numbers(run.counts.read) == (Numbers{4, 4 * 64, 4 * 4, 4}));
     CHECK(numbers(run.counts.shared) == (Numbers{0, 0, 0}));
   }
 }
@@ -90,10 +90,10 @@ TEST(access_patterns) {
   // Bytes side by side: 1. Four words a lane: 4. Eight words of one bank: 8, of which 7 are conflicts. The last, by a
   // generic address, is of lanes 0 to 39, eight to a word: 1 for each of two warps.
   CHECK(numbers(run.counts.shared) == (Numbers{4 * 6 + 2, 4 * (2 + 2 + 1 + 1 + 4 + 8) + 2, 4 * (1 + 7)}));
-  // A byte in each of 32 sectors.
-  CHECK(numbers(run.counts.written) == (Numbers{4, 4 * 32, 4 * 32}));
+  // A byte in each of 32 sectors, four to a line.
+  CHECK(numbers(run.counts.written) == (Numbers{4, 4 * 32, 4 * 32, 4 * 8}));
   // Eight lanes to a word, four words to a warp, each in another sector; a word a lane, of 40 lanes.
-  CHECK(numbers(run.counts.read) == (Numbers{4 + 2, 4 * 16 + 40 * 4, 4 * 4 + 40}));
+  CHECK(numbers(run.counts.read) == (Numbers{4 + 2, 4 * 16 + 40 * 4, 4 * 4 + 40, 4 + 8 + 2}));
 }
 
 // Lanes that a predicate keeps from a load are lanes that execute it.

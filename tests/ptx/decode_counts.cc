@@ -4,6 +4,7 @@
 //
 // COLOR and SAMPLE are numbers of l3_color and l3_sample. The pixels are compared with those of the decoder for the
 // CPU.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -57,36 +58,69 @@ uint32_t tiles_of(const runtime::Launch &launch) {
   stop("a launch of no kind of tiles");
 }
 
-void print(const char *name, const Counts::Global &global, const char *end) {
-  std::printf("  \"%s\": {\"accesses\": %zu, \"bytes\": %zu, \"sectors\": %zu}%s\n", name, size_t(global.accesses),
-              size_t(global.bytes), size_t(global.sectors), end);
+// Launches of a kernel, taken together.
+struct Launches {
+  const Kernel *kernel;
+  uint32_t threads;  // of a block
+  uint64_t tiles = 0, blocks = 0;
+};
+
+std::vector<Launches> by_kernel() {
+  std::vector<Launches> all;
+  for (const runtime::Launch &launch : runtime::launches()) {
+    const auto same = [&](const Launches &one) { return one.kernel == launch.kernel; };
+    auto found = std::find_if(all.begin(), all.end(), same);
+    if (found == all.end()) found = all.insert(found, {launch.kernel, launch.threads});
+    found->tiles += tiles_of(launch);
+    found->blocks += launch.blocks;
+  }
+  return all;
 }
 
-void print(const runtime::Launch &launch, const Counts &counts) {
-  static constexpr const char *kNames[] = {"move", "alu", "fma", "load_store", "shuffle", "control"};
-  std::printf(" {\"kernel\": \"%s\", \"tiles\": %u, \"blocks\": %u, \"threads\": %u,\n", launch.kernel->name.c_str(),
-              tiles_of(launch), launch.blocks, launch.threads);
-  std::printf("  \"instructions\": {");
-  const auto kinds = counts.by_kind(launch.kernel->code);
+using Numbers = std::vector<std::pair<const char *, uint64_t>>;
+
+std::string json(const Numbers &numbers) {
+  std::string text;
+  for (const auto &[name, number] : numbers)
+    text += (text.empty() ? "{\"" : ", \"") + std::string(name) + "\": " + std::to_string(number);
+  return text + '}';
+}
+
+std::string json(const Counts::Executed &executed) {
+  return json(Numbers{{"warps", executed.warps}, {"lanes", executed.lanes}});
+}
+
+std::string json(const Counts::Global &global) {
+  return json(Numbers{
+      {"accesses", global.accesses}, {"bytes", global.bytes}, {"sectors", global.sectors}, {"lines", global.lines}});
+}
+
+std::string json(const Launches &launches) {
+  static constexpr const char *kNames[kKinds] = {"move", "alu", "fma", "load_store", "shuffle", "control"};
+  const std::vector<BasicBlock> &code = launches.kernel->code;
+  const Counts counts = runtime::counts(*launches.kernel);
+  const auto kinds = counts.by_kind(code);
+  std::string text =
+      "{\"kernel\": \"" + launches.kernel->name + "\", \"launched\": " +
+      json(Numbers{{"tiles", launches.tiles}, {"blocks", launches.blocks}, {"threads", launches.threads}});
+  text += ",\n \"ptx\": {";
   for (uint32_t kind = 0; kind < kKinds; kind++)
-    std::printf("%s\"%s\": {\"warps\": %zu, \"lanes\": %zu}", kind ? ", " : "", kNames[kind], size_t(kinds[kind].warps),
-                size_t(kinds[kind].lanes));
-  std::printf("},\n  \"branches\": {\"executed\": %zu, \"taken\": %zu, \"divergent\": %zu},\n",
-              size_t(counts.branches.executed), size_t(counts.branches.taken), size_t(counts.branches.divergent));
-  print("read", counts.read, ",");
-  print("written", counts.written, ",");
-  std::printf("  \"shared\": {\"accesses\": %zu, \"wavefronts\": %zu, \"conflicts\": %zu},\n",
-              size_t(counts.shared.accesses), size_t(counts.shared.wavefronts), size_t(counts.shared.conflicts));
-  // Lines of the PTX: how often warps executed them.
-  std::printf("  \"lines\": {");
-  const char *separator = "";
+    text += (kind ? ", \"" : "\"") + std::string(kNames[kind]) + "\": " + json(kinds[kind]);
+  text += "},\n \"branches\": " + json(Numbers{{"executed", counts.branches.executed},
+                                               {"taken", counts.branches.taken},
+                                               {"divergent", counts.branches.divergent}});
+  text += ",\n \"read\": " + json(counts.read) + ",\n \"written\": " + json(counts.written);
+  text += ",\n \"shared\": " + json(Numbers{{"accesses", counts.shared.accesses},
+                                            {"wavefronts", counts.shared.wavefronts},
+                                            {"conflicts", counts.shared.conflicts}});
+  text += ",\n \"lines\": {";  // of the PTX
+  const char *separator = "\"";
   for (size_t i = 0; i < counts.blocks.size(); i++)
-    for (const BasicBlock::Instruction &instruction : launch.kernel->code[i].instructions) {
-      std::printf("%s\"%d\": [%zu, %zu]", separator, instruction.line, size_t(counts.blocks[i].warps),
-                  size_t(counts.blocks[i].lanes));
-      separator = ", ";
+    for (const BasicBlock::Instruction &instruction : code[i].instructions) {
+      text += separator + std::to_string(instruction.line) + "\": " + json(counts.blocks[i]);
+      separator = ", \"";
     }
-  std::printf("}}");
+  return text + "}}";
 }
 
 }  // namespace
@@ -113,11 +147,10 @@ int main(int count, char **arguments) {
   }
   l3_cuda_destroy(decoder);
 
-  std::printf("[\n");
-  const auto launches = runtime::launches();
-  for (size_t i = 0; i < launches.size(); i++) {
-    print(launches[i], runtime::counts(*launches[i].kernel));
-    std::printf("%s\n", i + 1 < launches.size() ? "," : "");
+  const char *separator = "[";
+  for (const Launches &launches : by_kernel()) {
+    std::printf("%s%s", separator, json(launches).c_str());
+    separator = ",\n";
   }
   std::printf("]\n");
 }

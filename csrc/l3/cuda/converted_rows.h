@@ -73,7 +73,7 @@ L3_DEVICE void write_samples(const BatchImage &image, const PixelRows &part, con
       const bool whole = first < samples && samples - first >= kInWord;
       Word word = 0;
       L3_NO_UNROLL  // else colours and types make a lot of code
-      for (uint32_t k = 0; k < kInWord; k++) {
+          for (uint32_t k = 0; k < kInWord; k++) {
         const uint32_t i = first + k;
         if (i >= samples) continue;
         const uint32_t x = i * reciprocal >> 16;

@@ -65,6 +65,7 @@ class Fast16Tile {
     const uint8_t *bytes = buffer + tile.bytes;
     Channel state[channels];
     parse(bytes, shape, tables, shared, state);
+    RowStore<Team, 2 * channels> store(image, rect, active && !image.converts());
     Team::sync();
     for (uint32_t y = 0; Team::any(Number(y) < shape.height); y += kStoredRows) {
       L3_UNROLL
@@ -82,7 +83,7 @@ class Fast16Tile {
         }
       }
       Team::sync();
-      store_rows<Team>(image, rect, y, active && !image.converts(), shared.rows);
+      store.store(shared.rows.bytes, y);
       if (image.converts()) store_converted_rows<Team, uint16_t>(image, rect, y, active, shared.rows);
       Team::sync();
     }

@@ -1,11 +1,12 @@
 // The kernels for `fast` tiles of 8-bit images, written over lanes: a team of 16 lanes decodes a tile, all channels at
 // once, four rows at a time. One is for tiles without label maps and conversion, a full one for all.
 //
-// Each lane holds a group of 4 x 2 samples. Samples travel in pairs, a 16-bit half each, so that sums need no care for
-// overflow until they are masked: `even` holds the first and the third of a row's four, `odd` the second and the
-// fourth. First the index words of all units are expanded into records that say where each unit's octets start, which
-// leaves the main loop without a serial pointer; finished rows are put together as pixels in shared memory and leave it
-// in 16-byte stores.
+// Each lane holds a group of 4 x 2 samples. Samples travel in pairs, a 16-bit half each: `even` holds the first and the
+// third of a row's four, `odd` the second and the fourth. Pairs are integers; but where something is multiplied, they
+// are taken for half-precision numbers (Lanes::multiply_add_halves), which are exact below 2048, need no masks to keep
+// halves apart, and leave the integer unit, which is the busiest, to others. First the index words of all units are
+// expanded into records that say where each unit's octets start, which leaves the main loop without a serial pointer;
+// finished rows are put together as pixels in shared memory and leave it in 16-byte stores.
 #pragma once
 
 #include "label_rows.h"
@@ -45,7 +46,8 @@ struct Fast8Tables<true> : Fast8Tables<false> {
   }
 };
 
-// The records of a channel in shared memory: of a unit codes, widths (a nibble a group), position of its octets.
+// The records of a channel. Of a unit: codes, a nibble a group; widths of the first, third, ... group, a byte each;
+// position of the unit's octets in the batch; widths of the other groups.
 struct UnitRecords {
   alignas(16) uint8_t units[kMaxUnits * kUnitRecordSize];
 };
@@ -54,29 +56,62 @@ struct UnitRecords {
 template <uint32_t channels, bool full>
 struct Fast8Shared {
   union FullRecords {
-    UnitRecords units;
+    UnitRecords residuals;
     LabelRecords<uint8_t> labels;
   };
-  std::conditional_t<full, FullRecords, UnitRecords> records[channels];
+  struct PlainRecords {
+    UnitRecords residuals;
+  };
+  std::conditional_t<full, FullRecords, PlainRecords> records[channels];
   SharedRows<channels> rows;
 };
 
 template <WordLanes Team, uint32_t channels, bool full>
 class Fast8Tile {
   using Number = typename Team::Number;
-  static constexpr uint32_t kPairMask = 0x00FF00FF, kHalves = 0x00010001, kMiddle = 128 * kHalves;
+  static constexpr uint32_t kHalves = 0x00010001, kPairMask = 255 * kHalves;
+  // Half-precision factors.
+  static constexpr uint32_t kEighth = 0x3000 * kHalves, kQuarter = 0x3400 * kHalves, kOne = 0x3C00 * kHalves,
+                            kTwo = 0x4000 * kHalves, kFour = 0x4400 * kHalves, kEight = 0x4800 * kHalves;
+  static constexpr uint32_t kMinusOne = 0x8001 * kHalves;  // of the unit in which integers are counted
+
+  // Where a lane's group is found in the records of a row pair.
+  struct Place {
+    Number record, code;             // position of the record; rotation to the right that leaves 16 times the code
+    Number even_before, odd_before;  // which groups come before it in the unit: a byte each, 1 or 0
+    L3_DEVICE Place() {
+      const Number group = Team::index() & 7;
+      record = Team::keep((Team::index() >> 3) * kUnitRecordSize);
+      code = Team::keep(group * 4 - 4);
+      even_before = Team::keep(Number(0x01010101) & ones(((group + 1) >> 1) * 8));
+      odd_before = Team::keep(Number(0x01010101) & ones((group >> 1) * 8));
+    }
+  };
+
+  // Factors of N, of its neighbours inside the lane's group, and of those outside it, in eight times the prediction.
+  struct Weights {
+    Number here, inside, outside;
+  };
 
   struct Residuals {
     Number even, odd;  // the row above
-    Number smooths, from_left, scans,
-        scans_next;  // masks: base is q; base is N(0); rows are running sums: this row, and those after it
+    Weights of_even, of_odd;
+    Number west_lane, east_lane, west_bytes, east_bytes;  // where neighbours outside the group come from
+    Number sums;                                          // factor of the running sums in rows after the first
   };
+
   struct ResidualsOrLabels : Residuals {
     LabelRows<Team, uint8_t> labels;
     Number residuals;                // a mask: it is no label map
     bool any_residuals, any_labels;  // in the warp's tiles
   };
   using Channel = std::conditional_t<full, ResidualsOrLabels, Residuals>;
+
+  // How the colour transform is undone.
+  struct ColorFactors {
+    Number green_in_red, red_in_blue, green_in_blue;
+    Number red_middle, blue_middle;
+  };
 
  public:
   using Tables = Fast8Tables<full>;
@@ -88,51 +123,36 @@ class Fast8Tile {
                         const Tables &tables, Shared &shared) {
     const l3_rect rect = tile_rect(image, tile.x, tile.y);
     const TileShape shape = shape_of(rect);
-    const uint8_t *bytes = buffer + tile.bytes;
     Channel state[channels];
-    uint32_t transform = 0;
-    parse(bytes, shape, tables, shared, state, &transform);
+    const uint32_t transform = parse(buffer, tile.bytes, shape, tables, shared, state);
+    const ColorFactors colors = color_factors(transform);
+    const bool converts = full && image.converts();
+    RowStore<Team, channels> store(image, rect, active && !converts);
     Team::sync();
 
-    const Number lane = Team::index();
-    const Number column = lane * 4, last = shape.width - 1;
-    const bool edge = Team::any(shape.width < L3_TILE);
-    // Where the right neighbour of a sample is outside the tile, as masks of pairs.
-    edge_even_ = Team::select(column == last, 0xFFFF, 0) | Team::select(column + 2 == last, 0xFFFF0000, 0);
-    edge_odd_ = Team::select(column + 1 == last, 0xFFFF, 0) | Team::select(column + 3 == last, 0xFFFF0000, 0);
-    bool scans = false, from_left = false;
-    L3_UNROLL
-    for (uint32_t c = 0; c < channels; c++) {
-      scans |= Team::any(state[c].scans_next);
-      from_left |= Team::any(state[c].from_left);
-    }
+    const Place place;
     for (uint32_t y = 0; Team::any(Number(y) < shape.height); y += kStoredRows) {
       L3_UNROLL
       for (uint32_t pair = 0; pair < kStoredRows / 2; pair++) {
         Number even[channels][2], odd[channels][2];
         L3_UNROLL
         for (uint32_t c = 0; c < channels; c++)
-          decode_any_pair(bytes, shared.records[c], y / 2 + pair, tables, edge, scans || y + pair == 0, from_left,
-                          state[c], even[c], odd[c]);
+          decode_pair(buffer, tile.bytes, y / 2 + pair, shared.records[c], place, tables, state[c], even[c], odd[c]);
         L3_UNROLL
         for (uint32_t i = 0; i < 2; i++) {
           Number pixels_even[channels], pixels_odd[channels];
           L3_UNROLL
           for (uint32_t c = 0; c < channels; c++) pixels_even[c] = even[c][i], pixels_odd[c] = odd[c][i];
           if constexpr (channels >= 3) {
-            undo_transform(transform, pixels_even);
-            undo_transform(transform, pixels_odd);
+            undo_transform(colors, pixels_even);
+            undo_transform(colors, pixels_odd);
           }
           interleave(pixels_even, pixels_odd, shared.rows.row(2 * pair + i));
         }
       }
       Team::sync();
-      if constexpr (full) {
-        store_rows<Team>(image, rect, y, active && !image.converts(), shared.rows);
-        if (image.converts()) store_converted_rows<Team, uint8_t>(image, rect, y, active, shared.rows);
-      } else {
-        store_rows<Team>(image, rect, y, active, shared.rows);
-      }
+      store.store(shared.rows.bytes, y);
+      if (converts) store_converted_rows<Team, uint8_t>(image, rect, y, active, shared.rows);
       Team::sync();
     }
   }
@@ -142,72 +162,117 @@ class Fast8Tile {
     return lockstep::load_unaligned<Team>(bytes, position);
   }
 
-  // Reads heads, palettes and index words, or label maps: sets up the channels and their records.
-  L3_DEVICE void parse(const uint8_t *bytes, TileShape shape, const Tables &tables, Shared &shared,
-                       Channel (&state)[channels], uint32_t *transform) {
-    *transform = bytes[0];  // 8-bit samples have no scale beside it
-    uint32_t body = fast_heads_size(channels, 8);
+  static L3_DEVICE Number ones(const Number &count) { return l3::ones<Team>(count); }
+
+  // a * factors + b, half by half.
+  static L3_DEVICE Number multiply_add(const Number &a, Number factors, const Number &b) {
+    return Team::multiply_add_halves(a, factors, b);
+  }
+
+  // Reads heads, palettes and index words, or label maps: sets up the channels and their records. Returns the colour
+  // transform.
+  L3_DEVICE uint32_t parse(const uint8_t *buffer, uint32_t tile, TileShape shape, const Tables &tables, Shared &shared,
+                           Channel (&state)[channels]) {
+    const Missing missing(shape.width);
+    uint32_t body = tile + fast_heads_size(channels, 8);
     L3_UNROLL
     for (uint32_t c = 0; c < channels; c++) {
-      const ChannelHead head = read_channel_head(bytes, c, 8);
-      const uint32_t predictor = head.predictor();
-      const bool is_label_map = full && predictor == kLabelMap;
-      Channel &channel = state[c];
-      channel.even = channel.odd = Number(head.first) * kHalves;
-      channel.smooths = mask_if(predictor == kSmoothAbove || predictor == kSmoothPlane);
-      channel.from_left = mask_if(predictor == kLeft);
-      channel.scans_next = mask_if(!is_label_map && sums_along_row(predictor));
-      channel.scans = ~0u;  // row 0 is a running sum in any case
+      const ChannelHead head = read_channel_head(buffer + tile, c, 8);
+      static_cast<Residuals &>(state[c]) = start_channel(head, missing);
       if constexpr (full) {
-        channel.residuals = mask_if(!is_label_map);
-        channel.any_residuals = Team::any(!is_label_map);
-        channel.any_labels = Team::any(is_label_map);
-        if (channel.any_residuals)
-          expand_records(bytes, body, head, shape, !is_label_map, shared.records[c].units.units);
-        if (channel.any_labels)
-          channel.labels.parse(bytes, body, head.first, shape, is_label_map, tables.marks, shared.records[c].labels);
+        const bool is_label_map = head.predictor() == kLabelMap;
+        state[c].residuals = is_label_map ? 0 : ~0u;
+        state[c].any_residuals = Team::any(!is_label_map);
+        state[c].any_labels = Team::any(is_label_map);
+        if (state[c].any_labels)
+          state[c].labels.parse(buffer + tile, body - tile, head.first, shape, is_label_map, tables.marks,
+                                shared.records[c].labels);
+        if (state[c].any_residuals)
+          expand_records(buffer, body, head, shape, !is_label_map, shared.records[c].residuals);
       } else {
-        expand_records(bytes, body, head, shape, true, shared.records[c].units);
+        expand_records(buffer, body, head, shape, true, shared.records[c].residuals);
       }
       body += head.body_size;
     }
+    return color_of(buffer[tile]);
   }
-  static L3_DEVICE Number mask_if(bool condition) { return condition ? ~0u : 0u; }
+
+  // Which samples have no neighbour in the tile, a half each.
+  struct Missing {
+    Number west_of_even, east_of_even, east_of_odd;
+    L3_DEVICE explicit Missing(uint32_t width)
+        : west_of_even(Team::index() == 0),
+          east_of_even(at(0, width) | at(2, width) << 16),
+          east_of_odd(at(1, width) | at(3, width) << 16) {}
+
+   private:
+    // Whether the lane's sample `k` is the row's last.
+    static L3_DEVICE Number at(uint32_t k, uint32_t width) { return Team::index() * 4 + k == width - 1; }
+  };
+
+  // A channel before the first row.
+  static L3_DEVICE Residuals start_channel(const ChannelHead &head, const Missing &missing) {
+    const uint32_t predictor = head.predictor(), smooth = predictor == kSmoothAbove || predictor == kSmoothPlane;
+    const bool is_left = predictor == kLeft;
+    Residuals channel;
+    channel.even = channel.odd = Number(head.first) * kHalves;
+    // N stands for the neighbour that is missing. 4, 6 and 8 are kTwo / 32 apart.
+    const uint32_t here = smooth ? kFour : is_left ? 0 : kEight, others = is_left ? kEight : 0;
+    const auto neighbours = [&](const Number &gone) { return (Number(kHalves) - gone) * (smooth * 0x4000) + others; };
+    channel.of_even.here = (missing.west_of_even + missing.east_of_even) * (smooth * 0x200) + here;
+    channel.of_odd.here = missing.east_of_odd * (smooth * 0x200) + here;
+    channel.of_even.inside = (Number(kHalves) - missing.east_of_even) * (smooth * 0x4000);
+    channel.of_odd.inside = smooth ? kTwo : 0;
+    channel.of_even.outside = neighbours(missing.west_of_even);
+    channel.of_odd.outside = neighbours(missing.east_of_odd);
+    channel.west_lane = is_left ? Number(0) : Team::index() - 1;
+    channel.east_lane = is_left ? Number(0) : Team::index() + 1;
+    channel.west_bytes = is_left ? 0x1010 : 0x5432;
+    channel.east_bytes = is_left ? 0x5454 : 0x5432;
+    channel.sums = sums_along_row(predictor) ? kOne : 0;
+    for (Number *number : {&channel.of_even.here, &channel.of_even.inside, &channel.of_even.outside,
+                           &channel.of_odd.here, &channel.of_odd.inside, &channel.of_odd.outside, &channel.west_lane,
+                           &channel.east_lane, &channel.west_bytes, &channel.east_bytes, &channel.sums})
+      *number = Team::keep(*number);
+    return channel;
+  }
 
   // Expands a channel's index words, and writes the records, where `here` is set: four units a lane.
-  L3_DEVICE void expand_records(const uint8_t *bytes, uint32_t body, const ChannelHead &head, TileShape shape,
-                                bool here, uint8_t *records) {
+  L3_DEVICE void expand_records(const uint8_t *buffer, uint32_t body, const ChannelHead &head, TileShape shape,
+                                bool here, UnitRecords &records) {
     const uint32_t index_bits = head.index_bits();
     // Palette entries, one a byte: 0 to 3 and 4 to 7.
-    const Number packed = load_unaligned(bytes, body), first = packed & 0x0F0F0F0F, second = packed >> 4 & 0x0F0F0F0F;
+    const Number packed = load_unaligned(buffer, body), first = packed & 0x0F0F0F0F, second = packed >> 4 & 0x0F0F0F0F;
     const Number palette_low = Team::permute_bytes(first, second, 0x5140),
                  palette_high = Team::permute_bytes(first, second, 0x7362);
     body += palette_size(index_bits, 8);
-    const UnitBitmap<Team> present(bytes, body, head.has_bitmap(), shape);
+    const UnitBitmap<Team> present(buffer, body, head.has_bitmap(), shape);
     const uint32_t words = body + (head.has_bitmap() ? shape.unit_bitmap_size() : 0);
     const Number octets = present.count() * index_bits + words;
 
     const uint32_t two_units = shape.units_per_row_pair() - 1;
     const Number first_unit = present.first_unit(), of_lane = present.of_lane();
     Number word = present.before_lane() * index_bits + words, sum = 0;
-    Number codes[kLaneUnits], widths[kLaneUnits], before[kLaneUnits];
+    Number codes[kLaneUnits], even_widths[kLaneUnits], odd_widths[kLaneUnits], before[kLaneUnits];
     L3_UNROLL
     for (uint32_t j = 0; j < kLaneUnits; j++) {
       const Number is_present = of_lane >> j & 1;
       const Number groups =
           shape.groups() - ((first_unit + j) & two_units) * kUnitGroups;  // in the unit, at most eight count
-      codes[j] = codes_of_word(load_unaligned(bytes, word), index_bits, palette_low, palette_high) &
-                 ones<Team>(groups * 4) & (0u - is_present);
-      widths[j] = (codes[j] & 0x11111111) + (codes[j] >> 1 & 0x77777777);  // (code + 1) / 2 in each nibble
+      codes[j] = codes_of_word(load_unaligned(buffer, word), index_bits, palette_low, palette_high) & ones(groups * 4) &
+                 (0u - is_present);
+      const Number widths = (codes[j] & 0x11111111) + (codes[j] >> 1 & 0x77777777);  // (code + 1) / 2 in each nibble
       before[j] = sum;
-      sum = Team::add_bytes(widths[j] & 0x0F0F0F0F, Team::add_bytes(widths[j] >> 4 & 0x0F0F0F0F, sum));
+      even_widths[j] = widths & 0x0F0F0F0F, odd_widths[j] = widths >> 4 & 0x0F0F0F0F;
+      sum = Team::dot_bytes(even_widths[j] + odd_widths[j], 0x01010101, sum);
       word = word + is_present * index_bits;
     }
     const Number start = octets + Team::prefix_sum(sum) - sum;
     L3_UNROLL
     for (uint32_t j = 0; j < kLaneUnits; j++) {
-      const Number record[4] = {codes[j], widths[j], start + before[j], 0};
-      Team::template store_words<4>(records, record_place<Team>(shape, first_unit + j) * kUnitRecordSize, record, here);
+      const Number record[4] = {codes[j], even_widths[j], start + before[j], odd_widths[j]};
+      Team::template store_words<4>(records.units, record_place<Team>(shape, first_unit + j) * kUnitRecordSize, record,
+                                    here);
     }
   }
 
@@ -230,118 +295,120 @@ class Fast8Tile {
 
   // Decodes a row pair of a channel into pairs of samples.
   template <typename Records>
-  L3_DEVICE void decode_any_pair(const uint8_t *bytes, const Records &records, uint32_t pair, const Tables &tables,
-                                 bool edge, bool scans, bool from_left, Channel &channel, Number (&even)[2],
-                                 Number (&odd)[2]) {
+  L3_DEVICE void decode_pair(const uint8_t *buffer, uint32_t tile, uint32_t pair, const Records &records,
+                             const Place &place, const Tables &tables, Channel &channel, Number (&even)[2],
+                             Number (&odd)[2]) const {
     if constexpr (!full) {
-      decode_pair(bytes, records.units, pair, tables.codes, edge, scans, from_left, channel, even, odd);
+      decode_residuals(buffer, pair, records.residuals, place, tables.codes, channel, even, odd);
     } else {
       Number labels_even[2] = {channel.even, channel.even}, labels_odd[2] = {channel.odd, channel.odd};
       if (channel.any_labels && channel.labels.find_marks(pair, records.labels)) {
         Number rows[2][4];
-        channel.labels.decode_pair(bytes, tables.marks, records.labels, rows);
+        channel.labels.decode_pair(buffer + tile, tables.marks, records.labels, rows);
         L3_UNROLL
         for (uint32_t i = 0; i < 2; i++)
-          labels_even[i] = rows[i][0] + (rows[i][2] << 16), labels_odd[i] = rows[i][1] + (rows[i][3] << 16);
+          labels_even[i] = rows[i][2] * 0x10000 + rows[i][0], labels_odd[i] = rows[i][3] * 0x10000 + rows[i][1];
       }
+      L3_UNROLL
+      for (uint32_t i = 0; i < 2; i++) even[i] = labels_even[i], odd[i] = labels_odd[i];
       if (channel.any_residuals)
-        decode_pair(bytes, records.units.units, pair, tables.codes, edge, scans, from_left, channel, even, odd);
+        decode_residuals(buffer, pair, records.residuals, place, tables.codes, channel, even, odd);
       if (!channel.any_labels) return;
       L3_UNROLL
       for (uint32_t i = 0; i < 2; i++) {
-        even[i] = channel.any_residuals ? blend(channel.residuals, even[i], labels_even[i]) : labels_even[i];
-        odd[i] = channel.any_residuals ? blend(channel.residuals, odd[i], labels_odd[i]) : labels_odd[i];
+        even[i] = (even[i] & channel.residuals) | (labels_even[i] & ~channel.residuals);
+        odd[i] = (odd[i] & channel.residuals) | (labels_odd[i] & ~channel.residuals);
       }
       channel.even = even[1], channel.odd = odd[1];
     }
   }
 
-  // The same where it is coded by residuals.
-  L3_DEVICE void decode_pair(const uint8_t *bytes, const uint8_t *records, uint32_t pair, const CodeTable8 &table,
-                             bool edge, bool scans, bool from_left, Channel &channel, Number (&even)[2],
-                             Number (&odd)[2]) {
-    const Number lane = Team::index(), nibble = (lane & 7) << 2;
+  L3_DEVICE void decode_residuals(const uint8_t *buffer, uint32_t pair, const UnitRecords &records, const Place &place,
+                                  const CodeTable8 &table, Channel &channel, Number (&even)[2],
+                                  Number (&odd)[2]) const {
+    const bool is_first = pair == 0;
     Number record[4], code[4], octet[3];
-    Team::template load_words<4>(records, (lane >> 3) * kUnitRecordSize + pair * 2 * kUnitRecordSize, record);
+    Team::template load_words<4>(records.units + pair * 2 * kUnitRecordSize, place.record, record);
     if constexpr (full)  // lanes of label maps read nothing of their own
       for (Number &word : record) word = word & channel.residuals;
-    Team::template load_words<4>(reinterpret_cast<const uint8_t *>(table.words), (record[0] >> nibble & 15) << 4, code);
-    const Number widths_before = record[1] & ((Number(1) << nibble) - 1), width = code[2];
+    Team::template load_words<4>(reinterpret_cast<const uint8_t *>(table.words),
+                                 Team::funnel_shift(record[0], record[0], place.code) & 0xF0, code);
     const Number position =
-        Team::add_bytes(widths_before >> 4 & 0x0F0F0F0F, Team::add_bytes(widths_before & 0x0F0F0F0F, record[2]));
-    Team::template load_words<3>(bytes, position & ~3u, octet);
+        Team::dot_bytes(record[1], place.even_before, Team::dot_bytes(record[3], place.odd_before, record[2]));
+    const Number width = code[2];
+    Team::template load_words<3>(buffer, position & ~3u, octet);
     const Number low = Team::funnel_shift(octet[0], octet[1], position << 3);
     const Number high = Team::funnel_shift(octet[1], octet[2], position << 3);
     // The lower row's fields start 4 * width bits later.
     const Number of_row[2] = {low, Team::funnel_shift_clamped(low, high, code[3])};
+    Number sums[2];
     L3_UNROLL
     for (uint32_t i = 0; i < 2; i++) {
       const Number pairs = Team::permute_bytes(of_row[i], of_row[i] >> (width << 1), 0x5410);
       even[i] = (pairs & code[0]) + code[1];
       odd[i] = (pairs >> width & code[0]) + code[1];
+      sums[i] = even[i] + odd[i];
     }
-    Number before[2] = {0, 0};
-    if (scans) {
-      // Totals of both rows share the scan, a half each: neither can overflow.
-      const Number sums[2] = {even[0] + odd[0], even[1] + odd[1]};
-      const Number totals = Team::permute_bytes(sums[0] + (sums[0] << 16), sums[1] + (sums[1] << 16), 0x7632);
-      const Number before_both = Team::prefix_sum(totals) - totals;
-      const Number scans_row[2] = {channel.scans, channel.scans_next};
-      before[0] = Team::permute_bytes(before_both, 0, 0x1010) & scans_row[0];
-      before[1] = Team::permute_bytes(before_both, 0, 0x3232) & scans_row[1];
-      L3_UNROLL
-      for (uint32_t i = 0; i < 2; i++) {
-        odd[i] = odd[i] + (even[i] & scans_row[i]);
-        const Number first_two = sums[i] << 16 & scans_row[i];
-        even[i] = even[i] + first_two;
-        odd[i] = odd[i] + first_two;
-      }
-    }
-    channel.scans = channel.scans_next;
+    // Totals of both rows share the scan, a half each: neither can overflow.
+    const Number totals = Team::permute_bytes(sums[0] * 0x10001, sums[1] * 0x10001, 0x7632);
+    const Number before = Team::prefix_sum(totals) - totals;
     L3_UNROLL
     for (uint32_t i = 0; i < 2; i++) {
-      Number base_even = channel.even, base_odd = channel.odd;
-      smooth(edge, channel, base_even, base_odd);
-      if (from_left) {
-        const Number corner = Team::permute_bytes(Team::broadcast(channel.even, 0), 0, 0x1010);
-        base_even = blend(channel.from_left, corner, base_even);
-        base_odd = blend(channel.from_left, corner, base_odd);
-      }
-      channel.even = even[i] = (base_even + even[i] + before[i]) & kPairMask;
-      channel.odd = odd[i] = (base_odd + odd[i] + before[i]) & kPairMask;
+      // What is added to the first sample, modulo 256, and to the third.
+      const Number to_even = sums[i] * 0x10000 + Team::permute_bytes(before, 0, i ? 0x4242 : 0x4040);
+      const Number to_odd = even[i] + to_even, factor = i == 0 && is_first ? Number(kOne) : channel.sums;
+      even[i] = multiply_add(to_even, factor, even[i]);
+      odd[i] = multiply_add(to_odd, factor, odd[i]);
+    }
+    L3_UNROLL
+    for (uint32_t i = 0; i < 2; i++) {
+      Number eight_even, eight_odd;
+      predict(channel, eight_even, eight_odd);
+      channel.even = even[i] = multiply_add(eight_even, kEighth, even[i]) & kPairMask;
+      channel.odd = odd[i] = multiply_add(eight_odd, kEighth, odd[i]) & kPairMask;
     }
   }
 
-  static L3_DEVICE Number blend(const Number &mask, const Number &if_set, const Number &if_clear) {
-    return (if_set & mask) | (if_clear & ~mask);
+  // Eight times the prediction from the row above, and 3 more: avg(avg(NW, NE), N), which is (NW + NE + 2 N + 3) / 4
+  // rounded down, is (2 NW + 2 NE + 4 N + 3) / 8 rounded to nearest, as sums of half-precision numbers are.
+  static L3_DEVICE void predict(const Channel &channel, Number &even, Number &odd) {
+    const Number ends = Team::permute_bytes(channel.even, channel.odd, 0x7610);  // the lane's first and last sample
+    const Number west_of_even =
+        Team::permute_bytes(Team::from_lane(ends, channel.west_lane), channel.odd, channel.west_bytes);
+    const Number east_of_odd =
+        Team::permute_bytes(channel.even, Team::from_lane(ends, channel.east_lane), channel.east_bytes);
+    even = weigh(channel.of_even, channel.even, channel.odd, west_of_even);
+    odd = weigh(channel.of_odd, channel.odd, channel.even, east_of_odd);
+  }
+  static L3_DEVICE Number weigh(const Weights &weights, const Number &here, const Number &inside,
+                                const Number &outside) {
+    return multiply_add(outside, weights.outside,
+                        multiply_add(inside, weights.inside, multiply_add(here, weights.here, 3 * kHalves)));
   }
 
-  // Replaces the row above by q where the channel's predictor wants it: avg(avg(NW, NE), N) is (NW + NE + 2 N + 3) / 4.
-  L3_DEVICE void smooth(bool edge, const Channel &channel, Number &even, Number &odd) const {
-    const Number lane = Team::index(),
-                 ends = Team::permute_bytes(even, odd, 0x7610);  // the lane's first and last sample
-    const Number left = Team::from_left(ends), right = Team::from_right(ends);
-    // At the ends of the row the team's outer lanes got their own samples back; N stands for NW and NE there.
-    const Number north_west = Team::permute_bytes(left, odd, Team::select(lane == 0, 0x5410, 0x5432));
-    Number east_of_even = odd,
-           east_of_odd = Team::permute_bytes(even, right, Team::select(lane == Team::kCount - 1, 0x7632, 0x5432));
-    if (edge) {
-      east_of_even = blend(edge_even_, even, east_of_even);
-      east_of_odd = blend(edge_odd_, odd, east_of_odd);
-    }
-    const Number smooth_even = (north_west + east_of_even + even * 2 + 3 * kHalves) >> 2;
-    const Number smooth_odd = (even + east_of_odd + odd * 2 + 3 * kHalves) >> 2;
-    even = blend(channel.smooths & kPairMask, smooth_even, even);
-    odd = blend(channel.smooths & kPairMask, smooth_odd, odd);
+  static L3_DEVICE ColorFactors color_factors(uint32_t transform) {
+    const bool subtracted = transform != kTransformNone, mean = transform == kSubtractGreenAndMean;
+    ColorFactors factors;
+    factors.green_in_red = subtracted ? kOne : 0;
+    factors.red_in_blue = mean ? kTwo : 0;
+    factors.green_in_blue = mean ? kTwo : subtracted ? kFour : 0;
+    factors.red_middle = subtracted ? 128 * kHalves : 0;
+    factors.blue_middle = subtracted ? 511 * kHalves : kMinusOne;
+    for (Number *number : {&factors.green_in_red, &factors.red_in_blue, &factors.green_in_blue, &factors.red_middle,
+                           &factors.blue_middle})
+      *number = Team::keep(*number);
+    return factors;
   }
 
-  // Of pairs of samples in coding order G, R, B.
-  static L3_DEVICE void undo_transform(uint32_t transform, Number (&samples)[channels]) {
-    const Number subtracted = mask_if(transform != kTransformNone), mean = mask_if(transform == kSubtractGreenAndMean);
-    const Number green = samples[0], red = (samples[1] + ((green + kMiddle) & subtracted)) & kPairMask;
-    const Number reference = blend(mean, (red + green) >> 1 & kPairMask, green);
+  // Of pairs of samples in coding order G, R, B. Leaves more than eight bits in blue.
+  static L3_DEVICE void undo_transform(const ColorFactors &factors, Number (&samples)[channels]) {
+    const Number green = samples[0];
+    // Adding 128 to a byte flips its highest bit.
+    const Number red = (multiply_add(green, factors.green_in_red, samples[1]) & kPairMask) ^ factors.red_middle;
+    const Number four_blue =
+        multiply_add(red, factors.red_in_blue, multiply_add(green, factors.green_in_blue, factors.blue_middle));
     samples[1] = red;
-    samples[2] = (samples[2] + ((reference + kMiddle) & subtracted)) & kPairMask;
+    samples[2] = multiply_add(four_blue, kQuarter, samples[2]);
   }
 
   // Writes the lane's four pixels of a row as words of interleaved bytes.
@@ -371,8 +438,6 @@ class Fast8Tile {
     }
     Team::template store_words<channels>(row, Team::index() * (4 * channels), words);
   }
-
-  Number edge_even_, edge_odd_;
 };
 
 }  // namespace l3

@@ -65,7 +65,7 @@ L3_DEVICE Number expand_groups(const uint8_t *bytes, uint32_t body, const Channe
       codes[j][half] = codes[j][half] & inside[half] & (0u - is_present);
       const Number widths = (codes[j][half] + kBytes) >> 1 & kBytes * 31;  // code_width() of each
       before[j][half] = widths * 0x01010100 + in_unit * kBytes;
-      in_unit = Team::add_bytes(widths, in_unit);
+      in_unit = Team::dot_bytes(widths, kBytes, in_unit);
       wide = wide | ((widths + kBytes * 7) & kBytes * 16);
     }
     size = size + in_unit;

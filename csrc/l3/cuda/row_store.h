@@ -1,4 +1,4 @@
-// Writing finished rows of a tile, which stand in shared memory as pixels, to the output.
+// Storing a tile's rows from shared memory to the output, four at a time.
 #pragma once
 
 #include "converted_rows.h"
@@ -9,7 +9,7 @@ namespace l3 {
 
 constexpr uint32_t kStoredRows = 4;  // at a time
 
-// The shared memory of rows; a byte behind them may be read.
+// Rows in shared memory, as pixels; a byte behind them may be read.
 template <uint32_t pixel_size>
 struct SharedRows {
   static constexpr uint32_t kRowSize = L3_TILE * pixel_size;  // bytes
@@ -18,43 +18,61 @@ struct SharedRows {
   L3_DEVICE uint8_t *row(uint32_t y) { return bytes + y * kRowSize; }
 };
 
-// Writes what lies in the region of the rows from tile row `y` on, if the team is active: in 16-byte stores where rows
-// are aligned to them, else row by row.
+// Rows of tiles whose pixels take `pixel_size` bytes.
 template <WordLanes Team, uint32_t pixel_size>
-L3_DEVICE void store_rows(const BatchImage &image, const l3_rect &rect, uint32_t y, bool active,
-                          const SharedRows<pixel_size> &rows) {
+class RowStore {
   using Number = typename Team::Number;
-  constexpr uint32_t kRowSize = SharedRows<pixel_size>::kRowSize, kRowChunks = kRowSize / kChunk;
-  const Number lane = Team::index();
-  const TileEdges part = part_in_region(rect, image.region);
-  const uint32_t first_byte = part.left * pixel_size, end_byte = part.right * pixel_size;
-  const uint32_t first_row = rect.y + y, end_row = rect.y + part.bottom;  // in the image
-  uint8_t *const out = image.out + int64_t(int32_t(first_row - image.region.y)) * int64_t(image.row_stride) +
-                       int64_t(int32_t(rect.x - image.region.x)) * pixel_size;
-  const bool aligned =
-      ((reinterpret_cast<uintptr_t>(out) | image.row_stride | first_byte | end_byte) & (kChunk - 1)) == 0;
-  const bool in_chunks = active && aligned && first_row >= image.region.y && first_row + kStoredRows <= end_row;
-  if (Team::any(in_chunks)) {
-    L3_UNROLL
-    for (uint32_t i = 0; i < kStoredRows * kRowChunks / Team::kCount; i++) {
-      const Number chunk = lane + i * Team::kCount, row = Team::divide_small(chunk, kRowChunks);
-      const Number byte = (chunk - row * kRowChunks) * kChunk;
-      Number words[4];
-      Team::template load_words<4>(rows.bytes, chunk * kChunk, words);
-      Team::template store_words<4>(out, row * uint32_t(image.row_stride) + byte, words,
-                                    (byte < end_byte) & ((byte < first_byte) == 0) & uint32_t(in_chunks));
-    }
-  }
-  if (Team::any(active && !in_chunks)) {
-    for (uint32_t row = 0; row < kStoredRows; row++) {
-      const bool inside = active && !in_chunks && first_row + row >= image.region.y && first_row + row < end_row;
-      uint8_t *const out_row = out + int64_t(row) * int64_t(image.row_stride) + first_byte;
-      copy_row<Team>(rows.bytes, row * kRowSize + first_byte, out_row, inside ? end_byte - first_byte : 0);
-    }
-  }
-}
+  static constexpr uint32_t kRows = kStoredRows, kRowSize = L3_TILE * pixel_size;
 
-// The same converted.
+ public:
+  // Stores what lies in the region of the tile in `rect`, and nothing for a team that is not `active`.
+  L3_DEVICE RowStore(const BatchImage &image, const l3_rect &rect, bool active)
+      : part_(part_in_region(rect, image.region)), row_stride_(image.row_stride) {
+    out_ = image.out + int64_t(int32_t(rect.y - image.region.y)) * int64_t(row_stride_) +
+           int64_t(int32_t(rect.x - image.region.x)) * pixel_size;
+    const uint32_t begin = part_.left * pixel_size, size = part_.width() * pixel_size;
+    const bool aligned = ((reinterpret_cast<uintptr_t>(out_) | row_stride_ | begin | size) % kChunk) == 0;
+    const bool in_chunks = active && aligned && (part_.top | part_.bottom) % kRows == 0 && row_stride_ < 1u << 30;
+    in_rows_ = active && !in_chunks;
+    any_in_rows_ = Team::any(in_rows_);
+    // Four lanes a row, which take 64 bytes of it at a time.
+    const Number row = Team::index() >> 2, chunk = Team::index() & 3, chunks = in_chunks ? size / kChunk : 0;
+    chunks_ = Team::select(chunk < chunks, chunks - chunk, 0);
+    from_ = Team::select(chunk < chunks, row * kRowSize + chunk * kChunk + begin, 0);
+    to_ = row * uint32_t(row_stride_) + chunk * kChunk + begin;
+  }
+
+  // Stores the rows from tile row `y` on; the next call is for those after them.
+  L3_DEVICE void store(const uint8_t *rows, uint32_t y) {
+    const bool inside = y - part_.top < part_.height();
+    L3_UNROLL
+    for (uint32_t i = 0; i < pixel_size; i++) {
+      const uint32_t first = i * 4;
+      Number words[4];
+      Team::template load_words<4>(rows + first * kChunk, from_, words);
+      Team::template store_words<4>(out_ + first * kChunk, to_, words, (Number(first) < chunks_) & inside);
+    }
+    if (any_in_rows_) {
+      for (uint32_t row = 0; row < kRows; row++) {
+        const bool wanted = in_rows_ && y + row >= part_.top && y + row < part_.bottom;
+        copy_row<Team>(rows, row * kRowSize + part_.left * pixel_size,
+                       out_ + int64_t(row) * int64_t(row_stride_) + part_.left * pixel_size,
+                       wanted ? part_.width() * pixel_size : 0);
+      }
+    }
+    out_ += kRows * row_stride_;
+  }
+
+ private:
+  const TileEdges part_;
+  const uint64_t row_stride_;
+  uint8_t *out_;  // the first pixel of the next row, in the region or not
+  bool in_rows_, any_in_rows_;
+  // The lane's first chunk, in shared memory and in the output, and how many are left from it to the row's end.
+  Number from_, to_, chunks_;
+};
+
+// Writes the same rows to the output of an image that is converted.
 template <WordLanes Team, typename Sample, uint32_t pixel_size>
 L3_DEVICE void store_converted_rows(const BatchImage &image, const l3_rect &rect, uint32_t y, bool active,
                                     const SharedRows<pixel_size> &rows) {

@@ -11,6 +11,11 @@ struct WarpLanes : ThreadLanes {
   static L3_DEVICE Number from_left(Number a) { return __shfl_up_sync(kAll, a, 1, kCount); }
   static L3_DEVICE Number from_right(Number a) { return __shfl_down_sync(kAll, a, 1, kCount); }
   static L3_DEVICE Number broadcast(Number a, uint32_t lane) { return __shfl_sync(kAll, a, int(lane), kCount); }
+  static L3_DEVICE Number from_lane(Number a, Number lane) { return __shfl_sync(kAll, a, int(lane), kCount); }
+  static L3_DEVICE Number keep(Number a) {
+    asm volatile("shfl.sync.idx.b32 %0, %0, %1, 0x1f, -1;" : "+r"(a) : "r"(threadIdx.x % 32));
+    return a;
+  }
   static L3_DEVICE bool any(Number condition) { return __any_sync(kAll, condition); }
   static L3_DEVICE void sync() { __syncwarp(); }
 
@@ -19,11 +24,12 @@ struct WarpLanes : ThreadLanes {
     // the shuffles stay where all lanes meet.
     asm volatile(
         "{ .reg .pred p; .reg .u32 q;"
-        "shfl.sync.up.b32 q|p, %0, 1, 0x1000, -1; @p add.u32 %0, %0, q;"
+        "shfl.sync.up.b32 q, %0, 1, 0x1000, -1; mad.lo.u32 %0, q, %1, %0;"
         "shfl.sync.up.b32 q|p, %0, 2, 0x1000, -1; @p add.u32 %0, %0, q;"
         "shfl.sync.up.b32 q|p, %0, 4, 0x1000, -1; @p add.u32 %0, %0, q;"
         "shfl.sync.up.b32 q|p, %0, 8, 0x1000, -1; @p add.u32 %0, %0, q; }"
-        : "+r"(a));
+        : "+r"(a)
+        : "r"(uint32_t(index() > 0)));
     return a;
   }
 
@@ -34,8 +40,11 @@ struct WarpLanes : ThreadLanes {
   static L3_DEVICE Number funnel_shift_clamped(Number low, Number high, Number shift) {
     return __funnelshift_rc(low, high, shift);
   }
-  static L3_DEVICE Number add_bytes(Number a, Number sum) { return __dp4a(a, 0x01010101u, sum); }
-  static L3_DEVICE Number divide_small(Number a, uint32_t b) { return a / b; }
+  static L3_DEVICE Number dot_bytes(Number a, Number b, Number sum) { return __dp4a(a, b, sum); }
+  static L3_DEVICE Number multiply_add_halves(Number a, Number b, Number c) {
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(a) : "r"(a), "r"(b), "r"(c));
+    return a;
+  }
 
   template <uint32_t count>
   static L3_DEVICE void load_words(const uint8_t *bytes, Number position, Number (&words)[count]) {
@@ -43,8 +52,12 @@ struct WarpLanes : ThreadLanes {
       const uint4 loaded = *reinterpret_cast<const uint4 *>(bytes + position);
       words[0] = loaded.x, words[1] = loaded.y, words[2] = loaded.z, words[3] = loaded.w;
     } else {
+      // The compiler does not see that this is the quotient: else it would mask the position, add 64 bits in two steps
+      // and need an instruction more than a multiply-add takes.
+      uint32_t word;
+      asm("shr.u32 %0, %1, 2;" : "=r"(word) : "r"(position));
       L3_UNROLL
-      for (uint32_t k = 0; k < count; k++) words[k] = *reinterpret_cast<const uint32_t *>(bytes + position + 4 * k);
+      for (uint32_t k = 0; k < count; k++) words[k] = reinterpret_cast<const uint32_t *>(bytes)[uint64_t(word) + k];
     }
   }
 

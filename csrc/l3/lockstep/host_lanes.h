@@ -1,6 +1,8 @@
 // Lanes on the host, for tests: a number is an array that every operation walks lane by lane.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "format/bytes.h"
@@ -38,6 +40,9 @@ struct HostLanes {
     }
     friend Number operator|(const Number &a, const Number &b) {
       return each(a, b, [](uint32_t x, uint32_t y) { return x | y; });
+    }
+    friend Number operator^(const Number &a, const Number &b) {
+      return each(a, b, [](uint32_t x, uint32_t y) { return x ^ y; });
     }
     friend Number operator<<(const Number &a, const Number &b) {
       return each(a, b, [](uint32_t x, uint32_t y) { return x << y; });
@@ -133,16 +138,30 @@ struct HostLanes {
     return result;
   }
 
-  static Number add_bytes(const Number &a, const Number &sum) {
-    Number result = sum;
-    for (uint32_t i = 0; i < kCount; i++)
-      for (uint32_t k = 0; k < 4; k++) result.lane[i] += a.lane[i] >> 8 * k & 255;
+  static Number from_lane(const Number &a, const Number &lane) {
+    Number result;
+    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = a.lane[lane.lane[i] % kCount];
     return result;
   }
 
-  static Number divide_small(const Number &a, uint32_t b) {
+  static Number keep(const Number &a) { return a; }
+
+  static Number dot_bytes(const Number &a, const Number &b, const Number &sum) {
+    Number result = sum;
+    for (uint32_t i = 0; i < kCount; i++)
+      for (uint32_t k = 0; k < 32; k += 8) result.lane[i] += (a.lane[i] >> k & 255) * (b.lane[i] >> k & 255);
+    return result;
+  }
+
+  static Number multiply_add_halves(const Number &a, const Number &b, const Number &c) {
     Number result;
-    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = a.lane[i] / b;
+    for (uint32_t i = 0; i < kCount; i++) {
+      const auto half = [&](uint32_t k) {
+        const auto of = [=](uint32_t pair) { return from_half(uint16_t(pair >> k)); };
+        return uint32_t(to_half(of(a.lane[i]) * of(b.lane[i]) + of(c.lane[i]))) << k;
+      };
+      result.lane[i] = half(0) | half(16);
+    }
     return result;
   }
 
@@ -176,6 +195,20 @@ struct HostLanes {
     for (uint32_t i = 0; i < kCount; i++)
       for (uint32_t k = 0; k < count; k++)
         if (condition.lane[i]) l3::store(bytes + position.lane[i] + 4 * k, words[k].lane[i]);
+  }
+
+  // Finite half-precision numbers.
+  static double from_half(uint16_t half) {
+    const int exponent = half >> 10 & 31, fraction = half & 1023;
+    const double size = exponent ? std::ldexp(1024 + fraction, exponent - 25) : std::ldexp(fraction, -24);
+    return half >> 15 ? -size : size;
+  }
+  static uint16_t to_half(double number) {
+    const double size = std::fabs(number);
+    const int exponent = std::max(size > 0 ? std::ilogb(size) + 15 : 0, 1);
+    // A fraction of 1024 carries into the exponent. nearbyint() rounds ties to even, as IEEE arithmetic does.
+    const uint32_t fraction = uint32_t(std::nearbyint(std::ldexp(size, 25 - exponent)));
+    return uint16_t(std::signbit(number) << 15 | ((uint32_t(exponent - 1) << 10) + fraction));
   }
 
   template <typename Sample>
