@@ -67,6 +67,7 @@ class Fast16Tile {
     parse(bytes, shape, tables, shared, state);
     RowStore<Team, 2 * channels> store(image, rect, active && !image.converts());
     Team::sync();
+
     for (uint32_t y = 0; Team::any(Number(y) < shape.height); y += kStoredRows) {
       L3_UNROLL
       for (uint32_t pair = 0; pair < kStoredRows / 2; pair++) {
