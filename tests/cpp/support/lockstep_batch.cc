@@ -10,6 +10,9 @@
 #include "lockstep_fast_tile.h"
 
 namespace l3 {
+
+template void decode_fast_tile<CheckedLanes>(TileKind, const uint8_t *, const BatchImage &, const BatchTile &, bool);
+
 namespace {
 
 template <typename Sample>

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 
+#include "checked_lanes.h"
 #include "cuda/fast16_tile.h"
 #include "cuda/fast8_tile.h"
 
@@ -35,5 +36,7 @@ void decode_fast_tile(TileKind kind, const uint8_t *buffer, const BatchImage &im
   decode.template operator()<3>();
   decode.template operator()<4>();
 }
+extern template void decode_fast_tile<CheckedLanes>(TileKind, const uint8_t *, const BatchImage &, const BatchTile &,
+                                                    bool);
 
 }  // namespace l3
