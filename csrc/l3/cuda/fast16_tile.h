@@ -140,7 +140,7 @@ class Fast16Tile {
       L3_UNROLL
       for (uint32_t k = 0; k < 4; k++) labels[0][k] = labels[1][k] = channel.above[k];
       if (channel.labels.find_marks(pair, records.labels))
-        channel.labels.decode_pair(bytes, tables.marks, records.labels, labels);
+        channel.labels.decode_pair(bytes, groups_before_, tables.marks, records.labels, labels);
     }
     if (channel.any_residuals) decode_residuals(bytes, pair, tables, records.groups, channel, rows);
     if (channel.any_labels) {
@@ -279,6 +279,7 @@ class Fast16Tile {
     }
   }
 
+  GroupsBefore<Team> groups_before_;
   Number at_edge_[4];  // masks: the right neighbour of a sample is outside the tile
   uint32_t color_, factor_;
   bool any_cut_, any_transform_, any_wide_;  // in the warp's tiles: not of full width; a colour transform; wide fields

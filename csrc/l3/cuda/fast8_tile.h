@@ -88,6 +88,9 @@ class Fast8Tile {
     }
   };
 
+  struct FullPlace : Place, GroupsBefore<Team> {};
+  using LanePlace = std::conditional_t<full, FullPlace, Place>;
+
   // Factors of N, of its neighbours inside the lane's group, and of those outside it, in eight times the prediction.
   struct Weights {
     Number here, inside, outside;
@@ -130,7 +133,7 @@ class Fast8Tile {
     RowStore<Team, channels> store(image, rect, active && !converts);
     Team::sync();
 
-    const Place place;
+    const LanePlace place;
     for (uint32_t y = 0; Team::any(Number(y) < shape.height); y += kStoredRows) {
       L3_UNROLL
       for (uint32_t pair = 0; pair < kStoredRows / 2; pair++) {
@@ -296,7 +299,7 @@ class Fast8Tile {
   // Decodes a row pair of a channel into pairs of samples.
   template <typename Records>
   L3_DEVICE void decode_pair(const uint8_t *buffer, uint32_t tile, uint32_t pair, const Records &records,
-                             const Place &place, const Tables &tables, Channel &channel, Number (&even)[2],
+                             const LanePlace &place, const Tables &tables, Channel &channel, Number (&even)[2],
                              Number (&odd)[2]) const {
     if constexpr (!full) {
       decode_residuals(buffer, pair, records.residuals, place, tables.codes, channel, even, odd);
@@ -304,7 +307,7 @@ class Fast8Tile {
       Number labels_even[2] = {channel.even, channel.even}, labels_odd[2] = {channel.odd, channel.odd};
       if (channel.any_labels && channel.labels.find_marks(pair, records.labels)) {
         Number rows[2][4];
-        channel.labels.decode_pair(buffer + tile, tables.marks, records.labels, rows);
+        channel.labels.decode_pair(buffer + tile, place, tables.marks, records.labels, rows);
         L3_UNROLL
         for (uint32_t i = 0; i < 2; i++)
           labels_even[i] = rows[i][2] * 0x10000 + rows[i][0], labels_odd[i] = rows[i][3] * 0x10000 + rows[i][1];

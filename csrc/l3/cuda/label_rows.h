@@ -37,6 +37,18 @@ struct LabelRecords {
   alignas(16) Sample values[kMaxLabels];
 };
 
+// The groups before a lane's in its unit, as masks of a byte a group.
+template <WordLanes Team>
+struct GroupsBefore {
+  typename Team::Number low, high;
+
+  L3_DEVICE GroupsBefore() {
+    const typename Team::Number group = Team::index() & 7;
+    low = Team::keep(ones<Team>(group * 8));
+    high = Team::keep(ones<Team>(Team::select(group < 4, 0, group - 4) * 8));
+  }
+};
+
 template <WordLanes Team, typename Sample>
 class LabelRows {
   using Number = typename Team::Number;
@@ -52,6 +64,7 @@ class LabelRows {
     const uint32_t labels = here ? bytes[body] + 1u : 0, values = body + 1;
     uint32_t position = values + labels * uint32_t(sizeof(Sample));
     rank_bits_ = rank_bits(labels);
+    field_ = Team::keep(((1u << rank_bits_) - 1) * 0x00010001);
     places_ = place_of(bytes, values, labels, first) * kBytes;
     copy_values(bytes, values, labels, records);
     const UnitBitmap<Team> present(bytes, position, here, shape);
@@ -72,11 +85,10 @@ class LabelRows {
   }
 
   // The samples of a row pair after find_marks() has found any.
-  L3_DEVICE void decode_pair(const uint8_t *bytes, const MarkTable &table, const Records &records,
-                             Number (&rows)[2][4]) {
-    const Number group = (Team::index() & 7) * 8;
-    const Number before = before_ + Team::count_bits(masks_[0] & ones<Team>(group)) +
-                          Team::count_bits(masks_[1] & ones<Team>(Team::select(group < 32, 0, group - 32)));
+  L3_DEVICE void decode_pair(const uint8_t *bytes, const GroupsBefore<Team> &groups_before, const MarkTable &table,
+                             const Records &records, Number (&rows)[2][4]) {
+    const Number before =
+        before_ + Team::count_bits(masks_[0] & groups_before.low) + Team::count_bits(masks_[1] & groups_before.high);
     const Number rank = Team::select(marks_, before * rank_bits_ + ranks_, 0);  // position of the first, bits
     Number words[3];
     Team::template load_words<3>(bytes, rank >> 5 << 2, words);
@@ -161,9 +173,8 @@ class LabelRows {
   L3_DEVICE Number replace(const Number &marked, const Number &ranks, const MarkTable &table) {
     Number entry[4];
     look_up(table, marked, entry);
-    const uint32_t field = ((1u << rank_bits_) - 1) * 0x00010001;
     const Number pairs = Team::permute_bytes(ranks, ranks >> 2 * rank_bits_, 0x5410);
-    const Number fields = (pairs & field) + (pairs >> rank_bits_ & field) * 256;
+    const Number fields = (pairs & field_) + (pairs >> rank_bits_ & field_) * 256;
     const Number rank = Team::permute_bytes(fields, 0, entry[0]), place = rank + not_less(rank, places_);
     places_ = (place & entry[1]) | (places_ & ~entry[1]);
     return entry[2];
@@ -177,13 +188,15 @@ class LabelRows {
 
   L3_DEVICE void look_up_values(const Records &records, Number (&samples)[4]) const {
     L3_UNROLL
-    for (uint32_t k = 0; k < 4; k++) samples[k] = Team::load(records.values, places_ >> 8 * k & 255);
+    for (uint32_t k = 0; k < 4; k++)
+      samples[k] = Team::load(records.values, Team::permute_bytes(places_, 0, 0x4440 + k));
   }
 
   Number here_;                       // a mask: the team's channel is a label map
   Number places_;                     // of the row above in the table
   Number masks_[2], before_, marks_;  // of a row pair: the unit's pixel masks, marks before it, the group's pixel mask
   uint32_t rank_bits_;
+  Number field_;  // ones where two ranks of a pair stand
   Number ranks_;  // position, bits
 };
 
