@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 KINDS = ("move", "alu", "fma", "load_store", "shuffle", "control")
 PREFIXES = {
     "move": ("mov.", "cvta.", "ld.param."),
-    "fma": ("mul.", "mad.", "dp2a.", "dp4a.", "add.rn.f32", "add.f64"),
+    "fma": ("mul.", "mad.", "fma.", "dp2a.", "dp4a.", "add.rn.f32", "add.f64"),
     "load_store": ("ld.", "st."),
     "shuffle": ("shfl.",),
     "control": ("bra", "ret", "bar.", "vote."),

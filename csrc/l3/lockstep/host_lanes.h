@@ -1,9 +1,10 @@
 // Lanes on the host, for tests: a number is an array that every operation walks lane by lane.
 #pragma once
 
-#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 #include "format/bytes.h"
 #include "lockstep/lanes.h"
@@ -155,13 +156,9 @@ struct HostLanes {
 
   static Number multiply_add_halves(const Number &a, const Number &b, const Number &c) {
     Number result;
-    for (uint32_t i = 0; i < kCount; i++) {
-      const auto half = [&](uint32_t k) {
-        const auto of = [=](uint32_t pair) { return from_half(uint16_t(pair >> k)); };
-        return uint32_t(to_half(of(a.lane[i]) * of(b.lane[i]) + of(c.lane[i]))) << k;
-      };
-      result.lane[i] = half(0) | half(16);
-    }
+    for (uint32_t i = 0; i < kCount; i++)
+      result.lane[i] = multiply_add_half(a.lane[i] >> 16, b.lane[i] >> 16, c.lane[i] >> 16) << 16 |
+                       multiply_add_half(a.lane[i] & 0xFFFF, b.lane[i] & 0xFFFF, c.lane[i] & 0xFFFF);
     return result;
   }
 
@@ -197,24 +194,23 @@ struct HostLanes {
         if (condition.lane[i]) l3::store(bytes + position.lane[i] + 4 * k, words[k].lane[i]);
   }
 
-  // Finite half-precision numbers.
-  static double from_half(uint16_t half) {
-    const int exponent = half >> 10 & 31, fraction = half & 1023;
-    const double size = exponent ? std::ldexp(1024 + fraction, exponent - 25) : std::ldexp(fraction, -24);
-    return half >> 15 ? -size : size;
-  }
-  static uint16_t to_half(double number) {
-    const double size = std::fabs(number);
-    const int exponent = std::max(size > 0 ? std::ilogb(size) + 15 : 0, 1);
-    // A fraction of 1024 carries into the exponent. nearbyint() rounds ties to even, as IEEE arithmetic does.
-    const uint32_t fraction = uint32_t(std::nearbyint(std::ldexp(size, 25 - exponent)));
-    return uint16_t(std::signbit(number) << 15 | ((uint32_t(exponent - 1) << 10) + fraction));
-  }
-
   template <typename Sample>
   static void store(Sample *samples, const Number &position, const Number &value, const Number &condition = 1) {
     for (uint32_t i = 0; i < kCount; i++)
       if (condition.lane[i]) samples[position.lane[i]] = Sample(value.lane[i]);
+  }
+
+ private:
+  // Exact for the numbers that lanes.h speaks of.
+  static uint32_t multiply_add_half(uint32_t a, uint32_t b, uint32_t c) {
+    static const auto numbers = [] {
+      std::vector<float> table(0x10000);
+      for (uint32_t bits = 0; bits < table.size(); bits++) table[bits] = float(std::bit_cast<_Float16>(uint16_t(bits)));
+      return table;
+    }();
+    const float sum = numbers[a] * numbers[b] + numbers[c], units = sum * 0x1p24f;
+    if (std::fabs(units) < 2048) return uint32_t(std::signbit(units)) << 15 | uint32_t(std::lrint(std::fabs(units)));
+    return std::bit_cast<uint16_t>(_Float16(sum));
   }
 };
 static_assert(WordLanes<HostLanes>);
