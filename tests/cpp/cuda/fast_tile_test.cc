@@ -94,7 +94,7 @@ void check_rows(const Kernels &kernels, const Bytes &buffer, const FastTile &par
 TEST(kernels_decode_what_the_cpu_decodes) {
   Random random(1);
   uint32_t tiles = 0, with_label_map = 0;
-  for (uint32_t round = 0; round < 900; round++) {
+  for (uint32_t round = 0; round < 600; round++) {
     const TileKind kernel = kKernels[round % std::size(kKernels)];
     const uint32_t channels = random.between(1, 4), pixel_size = channels * bits_of(kernel) / 8;
     const bool whole_tiles = random.below(4) == 0;
@@ -144,8 +144,8 @@ TEST(kernels_decode_what_the_cpu_decodes) {
     }
     CHECK(target.memory == before);
   }
-  CHECK(tiles > 800);
-  CHECK(with_label_map > 100);
+  CHECK(tiles > 500);
+  CHECK(with_label_map > 60);
 }
 
 TEST(kernels_without_a_tile_of_their_own_store_nothing) {
@@ -169,7 +169,7 @@ TEST(kernels_without_a_tile_of_their_own_store_nothing) {
 // build sees to that).
 TEST(kernels_decode_any_body_and_survive_any_other) {
   Random random(3);
-  for (uint32_t round = 0; round < 6000; round++) {
+  for (uint32_t round = 0; round < 4000; round++) {
     const TileKind kernel = kKernels[round % std::size(kKernels)];
     const uint32_t bits = bits_of(kernel);
     const ChannelChoice choice{bits,
