@@ -429,8 +429,8 @@ FAULTS = (
     Fault(FAST16_TILE, "row 0 is no running sum", "pair == 0 ? 1 : channel.scans", "channel.scans"),
     Fault(FAST16_TILE, "wide fields are looked for by one lane", "any_wide_ = Team::any(wide);", "any_wide_ = wide;"),
     Fault(FAST16_TILE, "no wide fields", "any_wide_ = Team::any(wide);", "any_wide_ = false;"),
-    Fault(FAST16_TILE, "lanes of label maps read codes", "group) & residuals,", "group),"),
-    Fault(FAST16_TILE, "lanes of label maps read octets", "group) & residuals;", "group);"),
+    Fault(FAST16_TILE, "lanes of label maps read codes", "codes, group, residuals)", "codes, group, 1)"),
+    Fault(FAST16_TILE, "lanes of label maps read octets", "positions, group, residuals)", "positions, group, 1)"),
     Fault(FAST16_TILE, "samples are not scaled", " * factor_;", ";"),
     Fault(FAST16_TILE, "samples of more than 16 bits", "+ before[i]) & kSample;", "+ before[i]);"),
     Fault(FAST16_TILE, "rows that are converted are stored too", "active && !image.converts())", "active)"),
@@ -453,6 +453,7 @@ FAULTS = (
     Fault(GROUPS, "octets of absent units", "& (0u - is_present);", ";"),
     Fault(GROUPS, "the upper half of a palette", "& ~upper)", ")"),
     Fault(GROUPS, "label maps are overwritten", "codes[j], here);", "codes[j]);"),
+    Fault(LABELS, "teams without a label map look up values", "0x4440 + k), here_)", "0x4440 + k), 1)"),
     Fault(LABELS, "marks are looked for by one lane", "return Team::any(marks_);", "return marks_;"),
     Fault(LABELS, "teams without a label map have marks", "& here_ & 255;", "& 255;"),
     Fault(

@@ -184,8 +184,8 @@ class Fast16Tile {
   L3_DEVICE void unpack_pair(const uint8_t *bytes, uint32_t pair, const Tables &tables, const GroupRecords &records,
                              const Number &residuals, Number (&rows)[2][4]) const {
     const Number group = Team::index() + pair * Team::kCount;
-    const Number code = Team::load(records.codes, group) & residuals,
-                 octet = Team::load(records.positions, group) & residuals;
+    const Number code = Team::load(records.codes, group, residuals),
+                 octet = Team::load(records.positions, group, residuals);
     Number entry[4], words[3];
     Team::template load_words<4>(reinterpret_cast<const uint8_t *>(tables.codes), code << 4, entry);
     Team::template load_words<3>(bytes, octet & ~3u, words);

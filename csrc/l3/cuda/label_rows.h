@@ -189,7 +189,7 @@ class LabelRows {
   L3_DEVICE void look_up_values(const Records &records, Number (&samples)[4]) const {
     L3_UNROLL
     for (uint32_t k = 0; k < 4; k++)
-      samples[k] = Team::load(records.values, Team::permute_bytes(places_, 0, 0x4440 + k));
+      samples[k] = Team::load(records.values, Team::permute_bytes(places_, 0, 0x4440 + k), here_);
   }
 
   Number here_;                       // a mask: the team's channel is a label map

@@ -28,8 +28,8 @@ struct ThreadLanes {
   }
 
   template <typename Sample>
-  static L3_DEVICE Number load(const Sample *samples, Number position) {
-    return samples[position];
+  static L3_DEVICE Number load(const Sample *samples, Number position, Number condition) {
+    return condition ? samples[position] : 0;
   }
 
   template <typename Sample>

@@ -175,9 +175,9 @@ struct HostLanes {
   }
 
   template <typename Sample>
-  static Number load(const Sample *samples, const Number &position) {
+  static Number load(const Sample *samples, const Number &position, const Number &condition) {
     Number result;
-    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = samples[position.lane[i]];
+    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = condition.lane[i] ? samples[position.lane[i]] : 0;
     return result;
   }
 

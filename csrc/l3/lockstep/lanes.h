@@ -43,10 +43,10 @@ concept Lanes =
       { Team::count_bits(a) } -> std::same_as<Number>;
       // load_16(bytes, position): two bytes at each lane's own position.
       { Team::load_16(bytes, a) } -> std::same_as<Number>;
-      // load(samples, position), store(samples, position, value): a sample of any type at each lane's own position.
-      // Stored with a condition, where that is set.
-      { Team::load(bytes, a) } -> std::same_as<Number>;
-      { Team::load(samples, a) } -> std::same_as<Number>;
+      // load(samples, position, condition), store(samples, position, value): a sample of any type at each lane's own
+      // position. Loaded where the condition is set, else 0; stored with a condition, where that is set.
+      { Team::load(bytes, a, a) } -> std::same_as<Number>;
+      { Team::load(samples, a, a) } -> std::same_as<Number>;
       Team::store(bytes_out, a, a);
       Team::store(samples, a, a, a);
     };
