@@ -152,12 +152,13 @@ class Fast8Tile {
   L3_DEVICE uint32_t parse(const uint8_t *buffer, uint32_t tile, TileShape shape, Shared &shared,
                            Channel (&state)[channels]) {
     const Missing missing(shape.width);
+    const Units units(shape);
     uint32_t body = tile + fast_heads_size(channels, 8);
     L3_UNROLL
     for (uint32_t c = 0; c < channels; c++) {
       const ChannelHead head = read_channel_head(buffer + tile, c, 8);
       state[c] = start_channel(head, missing);
-      expand_records(buffer, body, head.index_bits(), head.has_bitmap(), shape, shared.records[c]);
+      expand_records(buffer, body, head.index_bits(), head.has_bitmap(), units, shared.records[c]);
       body += head.body_size;
     }
     return color_of(buffer[tile]);
@@ -202,69 +203,83 @@ class Fast8Tile {
     return channel;
   }
 
-  // Expands a channel's index words: four units a lane.
-  L3_DEVICE void expand_records(const uint8_t *buffer, uint32_t body, uint32_t index_bits, bool has_bitmap,
-                                TileShape shape, uint8_t *records) {
-    const Number lane = Team::index();
-    const uint32_t units = shape.units(), palette_bytes = palette_size(index_bits, 8),
-                   bitmap_bytes = has_bitmap ? shape.unit_bitmap_size() : 0;
+  // The four units, side by side, whose index words a lane expands.
+  struct Units {
+    uint32_t count;               // in the tile
+    Number first, exist, before;  // the first; which of the four exist, a bit each; how many come before them
+    Number groups[2];             // nibbles of the groups that are inside the tile, in units at the left and the right
+    Number record, record_step;   // position of the first's record, and from one to the next
+
+    L3_DEVICE explicit Units(TileShape shape) : count(shape.units()), first(Team::index() * 4) {
+      const Bitmap all = all_units(count);
+      exist = all.bits_from(first);
+      before = all.rank(first);
+      // Row pairs of one unit leave every second record to a unit that does not exist, and has no groups.
+      const bool two = shape.units_per_row_pair() == 2;
+      const uint32_t right = two ? shape.groups() - kUnitGroups : shape.groups();
+      groups[0] = two ? Number(~0u) : ones(right * 4);
+      groups[1] = ones(right * 4);
+      record = (two ? first : Team::select(first < 32, first * 2, first * 2 - 63)) * Shared::kRecordSize;
+      record_step = (two ? 1 : 2) * Shared::kRecordSize;
+    }
+  };
+  static L3_DEVICE Bitmap all_units(uint32_t count) { return {ones(count), ones(count > 32 ? count - 32 : 0)}; }
+
+  // Expands a channel's index words.
+  static L3_DEVICE void expand_records(const uint8_t *buffer, uint32_t body, uint32_t index_bits, bool has_bitmap,
+                                       const Units &units, uint8_t *records) {
     // Palette entries, one a byte: 0 to 3 and 4 to 7.
     const Number packed = load_unaligned(buffer, body), first = packed & 0x0F0F0F0F, second = packed >> 4 & 0x0F0F0F0F;
     const Number palette_low = Team::permute_bytes(first, second, 0x5140),
                  palette_high = Team::permute_bytes(first, second, 0x7362);
-    body += palette_bytes;
-    Bitmap present{~0u, ~0u};
-    if (Team::any(has_bitmap)) {
-      present.low = Team::select(has_bitmap, load_unaligned(buffer, body), ~0u);
-      present.high = Team::select(has_bitmap, load_unaligned(buffer, body + 4), ~0u);
+    const uint32_t bitmap = body + palette_size(index_bits, 8);
+    Number words = bitmap, present = units.exist, before = units.before, count = units.count;
+    if (Team::any(has_bitmap)) {  // in few tiles
+      Bitmap all = all_units(units.count);
+      all.low = all.low & load_unaligned(buffer, bitmap);
+      all.high = all.high & load_unaligned(buffer, bitmap + 4);
+      present = has_bitmap ? all.bits_from(units.first) : present;
+      before = has_bitmap ? all.rank(units.first) : before;
+      count = has_bitmap ? Team::count_bits(all.low) + Team::count_bits(all.high) : count;
+      words = words + (has_bitmap ? (units.count + 7) / 8 : 0);
     }
-    present.low = present.low & ones(units);
-    present.high = present.high & ones(units > 32 ? units - 32 : 0);
-    const Number words = body + bitmap_bytes;
-    const Number octets = words + (Team::count_bits(present.low) + Team::count_bits(present.high)) * index_bits;
 
-    const uint32_t two_units = shape.units_per_row_pair() - 1;
-    const Number first_unit = lane * 4, bits = present.bits_from(first_unit);
-    Number word = words + present.rank(first_unit) * index_bits, sum = 0;
-    Number codes[4], even_widths[4], odd_widths[4], before[4];
+    Number word = words + before * index_bits, sum = 0;
+    Number codes[4], even_widths[4], odd_widths[4], octets[4];
     L3_UNROLL
     for (uint32_t j = 0; j < 4; j++) {
-      const Number here = bits >> j & 1;
-      const Number groups =
-          shape.groups() - ((first_unit + j) & two_units) * kUnitGroups;  // in the unit, at most eight count
-      codes[j] = codes_of_word(load_unaligned(buffer, word), index_bits, palette_low, palette_high) & ones(groups * 4) &
-                 (0u - here);
+      const Number here = present >> j & 1;
+      codes[j] = codes_of_word(load_unaligned(buffer, word), index_bits, palette_low, palette_high) &
+                 units.groups[j & 1] * here;
       const Number widths = (codes[j] & 0x11111111) + (codes[j] >> 1 & 0x77777777);  // (code + 1) / 2 in each nibble
-      before[j] = sum;
       even_widths[j] = widths & 0x0F0F0F0F, odd_widths[j] = widths >> 4 & 0x0F0F0F0F;
+      octets[j] = sum;
       sum = Team::dot_bytes(even_widths[j] + odd_widths[j], 0x01010101, sum);
       word = word + here * index_bits;
     }
-    const Number start = octets + Team::prefix_sum(sum) - sum;
+    const Number start = words + count * index_bits + Team::prefix_sum(sum) - sum;
     L3_UNROLL
     for (uint32_t j = 0; j < 4; j++) {
-      // Row pairs of one unit leave every second record to a unit that does not exist, and has no groups.
-      const Number unit = first_unit + j;
-      const Number place = two_units ? unit : Team::select(unit < 32, unit * 2, (unit & 31) * 2 + 1);
-      const Number record[4] = {codes[j], even_widths[j], start + before[j], odd_widths[j]};
-      Team::template store_words<4>(records, place * Shared::kRecordSize, record);
+      const Number record[4] = {codes[j], even_widths[j], start + octets[j], odd_widths[j]};
+      Team::template store_words<4>(records, units.record + units.record_step * j, record);
     }
   }
 
   // The eight codes of an index word, a nibble each.
   static L3_DEVICE Number codes_of_word(const Number &word, uint32_t index_bits, const Number &palette_low,
                                         const Number &palette_high) {
-    // Indices move apart until each has a nibble: halves, quarters, eighths.
-    const uint32_t four = (1u << 4 * index_bits) - 1, two = ((1u << 2 * index_bits) - 1) * kHalves;
+    // Indices move apart until each has a nibble: halves, quarters, eighths. What is at 2^n moves to 2^m by adding
+    // 2^m - 2^n times itself, which spares a mask.
+    const uint32_t all = (1u << (8 * index_bits & 31)) - 1, two = ((1u << 2 * index_bits) - 1) * kHalves;
     const uint32_t one = ((1u << index_bits) - 1) * 0x01010101u;
-    Number indices = (word & four) | (word >> 4 * index_bits & four) << 16;
-    indices = (indices & two) | (indices >> 2 * index_bits & two) << 8;
-    indices = (indices & one) | (indices >> index_bits & one) << 4;
+    Number indices = word & all;
+    indices = indices + (indices >> 4 * index_bits) * ((1u << 16) - (1u << 4 * index_bits));
+    indices = indices + (indices >> 2 * index_bits & two) * ((1u << 8) - (1u << 2 * index_bits));
+    indices = (indices >> index_bits & one) + (indices & one) * 16;  // the second of each two first
     const Number low = Team::permute_bytes(palette_low, palette_high, indices);
     const Number high = Team::permute_bytes(palette_low, palette_high, indices >> 16);
-    // From a byte to a nibble each.
-    const Number low_pairs = low | low >> 4, high_pairs = high | high >> 4;
-    const Number looked_up = Team::permute_bytes(low_pairs, high_pairs, 0x6420);
+    // From a byte to a nibble each: in the second and the last byte two codes meet.
+    const Number looked_up = Team::permute_bytes(low * 0x1001, high * 0x1001, 0x7531);
     return has_palette(index_bits, 8) ? looked_up : word;
   }
 
