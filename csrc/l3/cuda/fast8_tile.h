@@ -34,7 +34,7 @@ struct Fast8Shared {
   static constexpr uint32_t kRows = 4;                      // decoded between stores
   static constexpr uint32_t kRowSize = L3_TILE * channels;  // bytes
   // Codes, a nibble a group; widths of the unit's first, third, ... group, a byte each; position of its octets in the
-  // batch; widths of the other groups.
+  // tile, in bits; widths of the other groups.
   static constexpr uint32_t kRecordSize = 16;
   alignas(16) uint8_t records[channels][kMaxUnits * kRecordSize];
   alignas(16) uint8_t rows[kRows * kRowSize + 16];
@@ -53,13 +53,13 @@ class Fast8Tile {
   // Where a lane's group is found in the records of a row pair.
   struct Place {
     Number record, code;              // position of the record; rotation to the right that leaves 16 times the code
-    Number even_before, odd_before;   // which groups come before it in the unit: a byte each, 1 or 0
+    Number even_before, odd_before;   // which groups come before it in the unit: a byte each, 8 or 0
     L3_DEVICE Place() {
       const Number group = Team::index() & 7;
       record = Team::keep((Team::index() >> 3) * Shared::kRecordSize);
       code = Team::keep(group * 4 - 4);
-      even_before = Team::keep(Number(0x01010101) & ones(((group + 1) >> 1) * 8));
-      odd_before = Team::keep(Number(0x01010101) & ones((group >> 1) * 8));
+      even_before = Team::keep(Number(0x08080808) & ones(((group + 1) >> 1) * 8));
+      odd_before = Team::keep(Number(0x08080808) & ones((group >> 1) * 8));
     }
   };
 
@@ -89,7 +89,8 @@ class Fast8Tile {
     const l3_rect rect = tile_rect(image, tile.x, tile.y);
     const TileShape shape = shape_of(rect);
     Channel state[channels];
-    const uint32_t transform = parse(buffer, tile.bytes, shape, shared, state);
+    const uint8_t *bytes = buffer + tile.bytes;
+    const uint32_t transform = parse(bytes, shape, shared, state);
     const ColorFactors colors = color_factors(transform);
     RowStore<Team, channels> store(image, rect, active);
     Team::sync();
@@ -101,7 +102,7 @@ class Fast8Tile {
         Number even[channels][2], odd[channels][2];
         L3_UNROLL
         for (uint32_t c = 0; c < channels; c++)
-          decode_pair(buffer, shared.records[c] + (y / 2 + pair) * 2 * Shared::kRecordSize, place, table, y + pair == 0,
+          decode_pair(bytes, shared.records[c] + (y / 2 + pair) * 2 * Shared::kRecordSize, place, table, y + pair == 0,
                       state[c], even[c], odd[c]);
         L3_UNROLL
         for (uint32_t i = 0; i < 2; i++) {
@@ -149,19 +150,18 @@ class Fast8Tile {
   };
 
   // Reads heads, palettes and index words: sets up the channels and their records. Returns the colour transform.
-  L3_DEVICE uint32_t parse(const uint8_t *buffer, uint32_t tile, TileShape shape, Shared &shared,
-                           Channel (&state)[channels]) {
+  L3_DEVICE uint32_t parse(const uint8_t *bytes, TileShape shape, Shared &shared, Channel (&state)[channels]) {
     const Missing missing(shape.width);
     const Units units(shape);
-    uint32_t body = tile + fast_heads_size(channels, 8);
+    uint32_t body = fast_heads_size(channels, 8);
     L3_UNROLL
     for (uint32_t c = 0; c < channels; c++) {
-      const ChannelHead head = read_channel_head(buffer + tile, c, 8);
+      const ChannelHead head = read_channel_head(bytes, c, 8);
       state[c] = start_channel(head, missing);
-      expand_records(buffer, body, head.index_bits(), head.has_bitmap(), units, shared.records[c]);
+      expand_records(bytes, body, head.index_bits(), head.has_bitmap(), units, shared.records[c]);
       body += head.body_size;
     }
-    return color_of(buffer[tile]);
+    return color_of(bytes[0]);
   }
 
   // Which samples have no neighbour in the tile, a half each.
@@ -226,18 +226,18 @@ class Fast8Tile {
   static L3_DEVICE Bitmap all_units(uint32_t count) { return {ones(count), ones(count > 32 ? count - 32 : 0)}; }
 
   // Expands a channel's index words.
-  static L3_DEVICE void expand_records(const uint8_t *buffer, uint32_t body, uint32_t index_bits, bool has_bitmap,
+  static L3_DEVICE void expand_records(const uint8_t *bytes, uint32_t body, uint32_t index_bits, bool has_bitmap,
                                        const Units &units, uint8_t *records) {
     // Palette entries, one a byte: 0 to 3 and 4 to 7.
-    const Number packed = load_unaligned(buffer, body), first = packed & 0x0F0F0F0F, second = packed >> 4 & 0x0F0F0F0F;
+    const Number packed = load_unaligned(bytes, body), first = packed & 0x0F0F0F0F, second = packed >> 4 & 0x0F0F0F0F;
     const Number palette_low = Team::permute_bytes(first, second, 0x5140),
                  palette_high = Team::permute_bytes(first, second, 0x7362);
     const uint32_t bitmap = body + palette_size(index_bits, 8);
     Number words = bitmap, present = units.exist, before = units.before, count = units.count;
     if (Team::any(has_bitmap)) {  // in few tiles
       Bitmap all = all_units(units.count);
-      all.low = all.low & load_unaligned(buffer, bitmap);
-      all.high = all.high & load_unaligned(buffer, bitmap + 4);
+      all.low = all.low & load_unaligned(bytes, bitmap);
+      all.high = all.high & load_unaligned(bytes, bitmap + 4);
       present = has_bitmap ? all.bits_from(units.first) : present;
       before = has_bitmap ? all.rank(units.first) : before;
       count = has_bitmap ? Team::count_bits(all.low) + Team::count_bits(all.high) : count;
@@ -249,15 +249,15 @@ class Fast8Tile {
     L3_UNROLL
     for (uint32_t j = 0; j < 4; j++) {
       const Number here = present >> j & 1;
-      codes[j] = codes_of_word(load_unaligned(buffer, word), index_bits, palette_low, palette_high) &
+      codes[j] = codes_of_word(load_unaligned(bytes, word), index_bits, palette_low, palette_high) &
                  units.groups[j & 1] * here;
       const Number widths = (codes[j] & 0x11111111) + (codes[j] >> 1 & 0x77777777);  // (code + 1) / 2 in each nibble
       even_widths[j] = widths & 0x0F0F0F0F, odd_widths[j] = widths >> 4 & 0x0F0F0F0F;
       octets[j] = sum;
-      sum = Team::dot_bytes(even_widths[j] + odd_widths[j], 0x01010101, sum);
+      sum = Team::dot_bytes(even_widths[j] + odd_widths[j], 0x08080808, sum);
       word = word + here * index_bits;
     }
-    const Number start = words + count * index_bits + Team::prefix_sum(sum) - sum;
+    const Number start = (words + count * index_bits) * 8 + Team::prefix_sum(sum) - sum;
     L3_UNROLL
     for (uint32_t j = 0; j < 4; j++) {
       const Number record[4] = {codes[j], even_widths[j], start + octets[j], odd_widths[j]};
@@ -284,18 +284,18 @@ class Fast8Tile {
   }
 
   // Decodes a row pair of a channel into pairs of samples.
-  L3_DEVICE void decode_pair(const uint8_t *buffer, const uint8_t *records, const Place &place, const CodeTable8 &table,
+  L3_DEVICE void decode_pair(const uint8_t *bytes, const uint8_t *records, const Place &place, const CodeTable8 &table,
                              bool is_first, Channel &channel, Number (&even)[2], Number (&odd)[2]) const {
     Number record[4], code[4], octet[3];
     Team::template load_words<4>(records, place.record, record);
     Team::template load_words<4>(reinterpret_cast<const uint8_t *>(table.words),
                                  Team::funnel_shift(record[0], record[0], place.code) & 0xF0, code);
-    const Number position = Team::dot_bytes(record[1], place.even_before,
-                                            Team::dot_bytes(record[3], place.odd_before, record[2]));
+    const Number bit =
+        Team::dot_bytes(record[1], place.even_before, Team::dot_bytes(record[3], place.odd_before, record[2]));
     const Number width = code[2];
-    Team::template load_words<3>(buffer, position & ~3u, octet);
-    const Number low = Team::funnel_shift(octet[0], octet[1], position << 3);
-    const Number high = Team::funnel_shift(octet[1], octet[2], position << 3);
+    Team::template load_words_of_bit<3>(bytes, bit, octet);
+    const Number low = Team::funnel_shift(octet[0], octet[1], bit);
+    const Number high = Team::funnel_shift(octet[1], octet[2], bit);
     // The lower row's fields start 4 * width bits later.
     const Number of_row[2] = {low, Team::funnel_shift_clamped(low, high, code[3])};
     Number sums[2];

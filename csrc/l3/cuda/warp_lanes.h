@@ -51,13 +51,19 @@ struct WarpLanes : ThreadLanes {
       const uint4 loaded = *reinterpret_cast<const uint4 *>(bytes + position);
       words[0] = loaded.x, words[1] = loaded.y, words[2] = loaded.z, words[3] = loaded.w;
     } else {
-      // The compiler does not see that this is the quotient: else it would mask the position, add 64 bits in two steps
-      // and need an instruction more than a multiply-add takes.
-      uint32_t word;
-      asm("shr.u32 %0, %1, 2;" : "=r"(word) : "r"(position));
       L3_UNROLL
-      for (uint32_t k = 0; k < count; k++) words[k] = reinterpret_cast<const uint32_t *>(bytes)[uint64_t(word) + k];
+      for (uint32_t k = 0; k < count; k++) words[k] = *reinterpret_cast<const uint32_t *>(bytes + position + 4 * k);
     }
+  }
+
+  template <uint32_t count>
+  static L3_DEVICE void load_words_of_bit(const uint8_t *bytes, Number bit, Number (&words)[count]) {
+    // If the compiler saw the shift, it would mask a position in bytes and add it in two steps, where a multiply-add is
+    // enough for the number of a word.
+    uint32_t word;
+    asm("shr.u32 %0, %1, 5;" : "=r"(word) : "r"(bit));
+    L3_UNROLL
+    for (uint32_t k = 0; k < count; k++) words[k] = reinterpret_cast<const uint32_t *>(bytes)[uint64_t(word) + k];
   }
 
   template <uint32_t count>

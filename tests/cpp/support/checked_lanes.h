@@ -14,6 +14,10 @@ struct CheckedLanes : HostLanes {
     HostLanes::load_words(bytes, position, words);
   }
   template <uint32_t count>
+  static void load_words_of_bit(const uint8_t *bytes, const Number &bit, Number (&words)[count]) {
+    load_words(bytes, bit >> 5 << 2, words);
+  }
+  template <uint32_t count>
   static void store_words(uint8_t *bytes, const Number &position, const Number (&words)[count],
                           const Number &condition = 1) {
     check_alignment<count>(bytes, position, condition);
