@@ -45,7 +45,7 @@ class Fault:
 DECODER, LAUNCH, BATCH = "cuda/decoder.cu", "cuda/launch.cu", "cuda/batch.cc"
 FAST8, GENERAL, STORED = "cuda/fast8_kernel.cu", "cuda/general_kernel.cu", "cuda/stored_kernel.cu"
 THREAD, TEAM, WARP = "cuda/thread_lanes.h", "cuda/team_lanes.h", "cuda/warp_lanes.h"
-COPY, PART = "cuda/copy_row.h", "cuda/tile_part.h"
+COPY, STORE, PART = "cuda/copy_row.h", "cuda/row_store.h", "cuda/tile_part.h"
 FAST8_TILE, GENERAL_TILE, STORED_TILE = "cuda/fast8_tile.h", "cuda/general_tile.h", "cuda/stored_tile.h"
 
 FAULTS = (
@@ -260,9 +260,11 @@ FAULTS = (
         "",
         "The host lets no such tile through.",
     ),
-    Fault(FAST8_TILE, "no barrier before records are read", "transform);\n    Team::sync();", "transform);"),
-    Fault(FAST8_TILE, "no barrier before rows are stored", "      Team::sync();\n      store_rows", "      store_rows"),
-    Fault(FAST8_TILE, "no barrier after rows are stored", "active, shared);\n      Team::sync();", "active, shared);"),
+    Fault(FAST8_TILE, "no barrier before records are read", "    Team::sync();\n\n    const Place", "    const Place"),
+    Fault(
+        FAST8_TILE, "no barrier before rows are stored", "      Team::sync();\n      store.store", "      store.store"
+    ),
+    Fault(FAST8_TILE, "no barrier after rows are stored", "shared.rows, y);\n      Team::sync();", "shared.rows, y);"),
     # ---- Warps and teams
     Fault(WARP, "sync() does nothing", "{ __syncwarp(); }", "{}"),
     Fault(
@@ -281,17 +283,19 @@ FAULTS = (
     ),
     Fault(
         WARP,
-        "broadcast() crosses teams",
-        "__shfl_sync(kAll, a, int(lane), kCount)",
-        "__shfl_sync(kAll, a, int(lane), 32)",
+        "from_lane() crosses teams",
+        "from_lane(Number a, Number lane) { return __shfl_sync(kAll, a, int(lane), kCount)",
+        "from_lane(Number a, Number lane) { return __shfl_sync(kAll, a, int(lane), 32)",
     ),
+    Fault(WARP, "keep() takes another lane's", '"r"(threadIdx.x % 32)', '"r"(threadIdx.x % 32 ^ 1)'),
     Fault(WARP, "prefix_sum() crosses teams", "8, 0x1000, -1", "8, 0x0, -1"),
-    Fault(WARP, "prefix_sum() begins across teams", "1, 0x1000, -1", "1, 0x0, -1"),
+    Fault(WARP, "prefix_sum() begins across teams", "uint32_t(index() > 0)", "1"),
+    Fault(WARP, "prefix_sum() goes on across teams", "2, 0x1000, -1", "2, 0x0, -1"),
     Fault(WARP, "prefix_sum() with the mask of half a warp", "4, 0x1000, -1", "4, 0x1000, 0xFFFF"),
     Fault(WARP, "prefix_sum() without its last step", "8, 0x1000, -1; @p", "8, 0x1000, -1; @!p"),
     Fault(WARP, "funnel_shift() to the left", "return __funnelshift_r(low", "return __funnelshift_l(low"),
     Fault(WARP, "funnel_shift_clamped() wraps around", "__funnelshift_rc(", "__funnelshift_r("),
-    Fault(WARP, "add_bytes() leaves out a byte", "0x01010101u", "0x00010101u"),
+    Fault(WARP, "dot_bytes() leaves out a byte", "__dp4a(a, b,", "__dp4a(a, b & 0xFFFFFF,"),
     Fault(
         THREAD,
         "load_16() exchanges bytes",
@@ -300,9 +304,15 @@ FAULTS = (
     ),
     Fault(
         WARP,
-        "load_words() begins a word late",
-        "(bytes + position + 4 * k);\n    }\n  }\n\n  template <uint32_t count>\n  static L3_DEVICE void store",
-        "(bytes + position + 4 * k + 4);\n    }\n  }\n\n  template <uint32_t count>\n  static L3_DEVICE void store",
+        "multiply_add_halves() exchanges a factor and what is added",
+        '"r"(a), "r"(b), "r"(c)',
+        '"r"(a), "r"(c), "r"(b)',
+    ),
+    Fault(
+        WARP,
+        "load_words_of_bit() begins a word late",
+        "(bytes)[uint64_t(word) + k]",
+        "(bytes)[uint64_t(word) + k + 1]",
     ),
     Fault(WARP, "store_words() stores everywhere", "    if (!condition) return;\n", ""),
     Fault(THREAD, "store() stores everywhere", "if (condition) samples[position]", "samples[position]"),
@@ -353,32 +363,28 @@ FAULTS = (
         "stored_row = tile.width * pixel_size",
     ),
     # ---- Tiles
-    Fault(FAST8_TILE, "16-byte stores to unaligned rows", "active && whole && aligned;", "active && whole;"),
-    Fault(FAST8_TILE, "teams without a tile store whole rows", "active && whole && aligned;", "whole && aligned;"),
-    Fault(FAST8_TILE, "teams without a tile store cut rows", "inside = active && !in_chunks", "inside = !in_chunks"),
-    Fault(FAST8_TILE, "cut rows are stored where whole ones were", "inside = active && !in_chunks", "inside = active"),
+    Fault(STORE, "16-byte stores to unaligned rows", "active && aligned &&", "active &&"),
+    Fault(STORE, "teams without a tile store chunks", "active && aligned &&", "aligned &&"),
+    Fault(STORE, "teams without a tile store rows", "in_rows_ = active && !in_chunks;", "in_rows_ = !in_chunks;"),
+    Fault(STORE, "rows are stored where chunks were", "wanted = in_rows_ && y", "wanted = y"),
     Fault(
-        FAST8_TILE,
-        "one team alone asks for whole rows",
-        "if (Team::any(in_chunks)) {",
-        "if (in_chunks) {",
+        STORE,
+        "one team alone asks for rows",
+        "any_in_rows_ = Team::any(in_rows_);",
+        "any_in_rows_ = in_rows_;",
         "What follows does not involve other lanes.",
     ),
+    Fault(STORE, "a region's rows count as whole groups", "(part_.top | part_.bottom) % kRows == 0 &&", ""),
+    Fault(STORE, "chunks above and below the region are stored", "y - part_.top < part_.height();", "true;"),
+    Fault(STORE, "a chunk too many in a row", "(Number(first) < chunks_)", "(Number(first) < chunks_ + 1)"),
+    Fault(STORE, "rows above the region are stored", "&& y + row >= part_.top", ""),
+    Fault(STORE, "rows below the region are stored", "&& y + row < part_.bottom", ""),
+    Fault(STORE, "chunks begin where the tile does", "chunk * kChunk + begin, 0)", "chunk * kChunk, 0)"),
     Fault(
-        FAST8_TILE,
-        "one team alone asks for cut rows",
-        "if (Team::any(active && !in_chunks)) {",
-        "if (active && !in_chunks) {",
-        "What follows does not involve other lanes.",
-    ),
-    Fault(FAST8_TILE, "a row too many is whole", "+ Shared::kRows <= end_row", "+ Shared::kRows <= end_row + 1"),
-    Fault(FAST8_TILE, "rows above the region are stored", "first_row + row >= image.region.y &&", ""),
-    Fault(FAST8_TILE, "rows below the region are stored", "first_row + row < end_row", "row < 4"),
-    Fault(
-        FAST8_TILE,
+        STORE,
         "columns beyond the region are stored",
-        "const TileEdges part = part_in_region(rect, image.region);",
-        "TileEdges part = part_in_region(rect, image.region);\n    part.right = rect.width;",
+        "wanted ? part_.width() * pixel_size : 0",
+        "wanted ? kRowSize - part_.left * pixel_size : 0",
     ),
     Fault(
         FAST8_TILE,
@@ -393,31 +399,25 @@ FAULTS = (
         "Team::any(Number(y) < shape.height)",
         "Number(y) < shape.height",
     ),
+    Fault(FAST8_TILE, "row 0 is no running sum", "i == 0 && is_first ? Number(kOne) : channel.sums", "channel.sums"),
+    Fault(FAST8_TILE, "all rows of a team are running sums", "sums_along_row(predictor) ? kOne : 0", "kOne"),
+    Fault(FAST8_TILE, "the first lane has a left neighbour", "west_of_even(Team::index() == 0)", "west_of_even(0)"),
+    Fault(FAST8_TILE, "the last sample has a right neighbour", "== width - 1;", "== width;"),
     Fault(
         FAST8_TILE,
-        "edges are looked for by one team",
-        "edge = Team::any(shape.width < L3_TILE)",
-        "edge = shape.width < L3_TILE",
-        "A team of whole tiles has no edge; blending does not involve other lanes.",
+        "averages are rounded down",
+        "multiply_add(here, weights.here, 3 *",
+        "multiply_add(here, weights.here, 1 *",
     ),
-    Fault(FAST8_TILE, "no edges", "edge = Team::any(shape.width < L3_TILE)", "edge = false"),
+    Fault(FAST8_TILE, "the mean of red and green is rounded up", "511 * kHalves", "513 * kHalves"),
     Fault(
         FAST8_TILE,
-        "running sums are looked for by one team",
-        "scans |= Team::any(state[c].scans_next);",
-        "scans |= state[c].scans_next != 0;",
+        "a record's groups count from the row pair's first",
+        "group = Team::index() & 7",
+        "group = Team::index()",
     ),
-    Fault(FAST8_TILE, "row 0 is no running sum", "scans || y + pair == 0,", "scans,"),
-    Fault(FAST8_TILE, "the first lane has a left neighbour", "Team::select(lane == 0, 0x5410, 0x5432)", "0x5432"),
-    Fault(
-        FAST8_TILE,
-        "the last lane has a right neighbour",
-        "Team::select(lane == Team::kCount - 1, 0x7632, 0x5432)",
-        "0x5432",
-    ),
-    Fault(
-        FAST8_TILE, "records of every second row pair", "pair * 2 * Shared::kRecordSize", "pair * Shared::kRecordSize"
-    ),
+    Fault(FAST8_TILE, "records of every second row pair", "(y / 2 + pair) * 2 *", "(y / 2 + pair) *"),
+    Fault(FAST8_TILE, "bitmaps are passed over", "present = has_bitmap ? all.bits_from(units.first) : present;", ""),
     Fault(GENERAL_TILE, "channels that are not there are decoded", "if (c >= channels || tile", "if (tile"),
     Fault(GENERAL_TILE, "both warps write all rows", "y += kThreads / kWarp", "y += 1"),
     Fault(

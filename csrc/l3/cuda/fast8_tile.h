@@ -52,8 +52,9 @@ class Fast8Tile {
 
   // Where a lane's group is found in the records of a row pair.
   struct Place {
-    Number record, code;              // position of the record; rotation to the right that leaves 16 times the code
-    Number even_before, odd_before;   // which groups come before it in the unit: a byte each, 8 or 0
+    Number record, code;             // position of the record; rotation to the right that leaves 16 times the code
+    Number even_before, odd_before;  // for the groups of the unit a byte each: 8 if they come before this one
+
     L3_DEVICE Place() {
       const Number group = Team::index() & 7;
       record = Team::keep((Team::index() >> 3) * Shared::kRecordSize);
@@ -72,13 +73,12 @@ class Fast8Tile {
     Number even, odd;  // the row above
     Weights of_even, of_odd;
     Number west_lane, east_lane, west_bytes, east_bytes;  // where neighbours outside the group come from
-    Number sums;  // factor of the running sums in rows after the first
+    Number sums;                                          // 1 or 0: factor of running sums in rows after the first
   };
 
-  // How the colour transform is undone.
+  // How the colour transform is undone: factors, for blue four times, and what is added besides.
   struct ColorFactors {
-    Number green_in_red, red_in_blue, green_in_blue;
-    Number red_middle, blue_middle;
+    Number green_in_red, red_in_blue, green_in_blue, red_middle, blue_middle;
   };
 
  public:
@@ -168,7 +168,8 @@ class Fast8Tile {
   struct Missing {
     Number west_of_even, east_of_even, east_of_odd;
     L3_DEVICE explicit Missing(uint32_t width)
-        : west_of_even(Team::index() == 0), east_of_even(at(0, width) | at(2, width) << 16),
+        : west_of_even(Team::index() == 0),
+          east_of_even(at(0, width) | at(2, width) << 16),
           east_of_odd(at(1, width) | at(3, width) << 16) {}
 
    private:
@@ -182,7 +183,7 @@ class Fast8Tile {
     const bool is_left = predictor == kLeft;
     Channel channel;
     channel.even = channel.odd = Number(head.first) * kHalves;
-    // N stands for the neighbour that is missing. 4, 6 and 8 are kTwo / 32 apart.
+    // N stands for a neighbour that is missing. In half precision 4, 6 and 8 are 0x200 apart.
     const uint32_t here = smooth ? kFour : is_left ? 0 : kEight, others = is_left ? kEight : 0;
     const auto neighbours = [&](const Number &gone) { return (Number(kHalves) - gone) * (smooth * 0x4000) + others; };
     channel.of_even.here = (missing.west_of_even + missing.east_of_even) * (smooth * 0x200) + here;

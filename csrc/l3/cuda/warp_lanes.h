@@ -13,6 +13,7 @@ struct WarpLanes : ThreadLanes {
   static L3_DEVICE Number broadcast(Number a, uint32_t lane) { return __shfl_sync(kAll, a, int(lane), kCount); }
   static L3_DEVICE Number from_lane(Number a, Number lane) { return __shfl_sync(kAll, a, int(lane), kCount); }
   static L3_DEVICE Number keep(Number a) {
+    // A shuffle from the lane itself: the compiler takes its result as it is.
     asm volatile("shfl.sync.idx.b32 %0, %0, %1, 0x1f, -1;" : "+r"(a) : "r"(threadIdx.x % 32));
     return a;
   }
@@ -20,15 +21,17 @@ struct WarpLanes : ThreadLanes {
   static L3_DEVICE void sync() { __syncwarp(); }
 
   static L3_DEVICE Number prefix_sum(Number a) {
-    // The shuffle's predicate says whether its source lane is in the team, which spares a comparison a step. Volatile:
-    // the shuffles stay where all lanes meet.
+    // The shuffle's predicate says whether its source lane is in the team, which spares a comparison a step. The first
+    // step multiplies, since a sum under a predicate must take the place of `a`, of which the caller may need a copy.
+    // Volatile: the shuffles stay where all lanes meet.
     asm volatile(
         "{ .reg .pred p; .reg .u32 q;"
         "shfl.sync.up.b32 q, %0, 1, 0x1000, -1; mad.lo.u32 %0, q, %1, %0;"
         "shfl.sync.up.b32 q|p, %0, 2, 0x1000, -1; @p add.u32 %0, %0, q;"
         "shfl.sync.up.b32 q|p, %0, 4, 0x1000, -1; @p add.u32 %0, %0, q;"
         "shfl.sync.up.b32 q|p, %0, 8, 0x1000, -1; @p add.u32 %0, %0, q; }"
-        : "+r"(a) : "r"(uint32_t(index() > 0)));
+        : "+r"(a)
+        : "r"(uint32_t(index() > 0)));
     return a;
   }
 

@@ -6,7 +6,8 @@
 
 namespace l3::lockstep {
 
-// Four bytes at each lane's own position (below 2^29); `bytes` is aligned to four. Reads the two words in which they lie.
+// Four bytes at each lane's own position (below 2^29); `bytes` is aligned to four. Reads the two words in which they
+// lie.
 template <WordLanes Team>
 L3_DEVICE typename Team::Number load_unaligned(const uint8_t *bytes, const typename Team::Number &position) {
   typename Team::Number words[2];
