@@ -257,6 +257,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "gpu-counts": lambda: gpu(model.counts_rows),
     "gpu-photographs": lambda: gpu(model.photographs_rows),
     "gpu-sets": lambda: gpu(model.sets_rows),
+    "gpu-sources": lambda: gpu(model.sources_rows),
     "gpu-targets": lambda: gpu(model.targets_rows),
 }
 

@@ -31,7 +31,7 @@ import tables  # noqa: E402
 from common import RESULTS, show_targets, write_results  # noqa: E402
 from gpu import make_images, model  # noqa: E402
 from gpu.image_sets import FHD, SETS, Images, ImageSet  # noqa: E402
-from gpu.machine_code import UNITS, Blocks, compile_ptx, executed  # noqa: E402
+from gpu.machine_code import UNITS, Kernel, compile_ptx, executed  # noqa: E402
 from skimage import data  # noqa: E402
 
 import dali_l3  # noqa: E402
@@ -43,16 +43,16 @@ DOCUMENT = ROOT / "docs/gpu.md"
 class Machine:
     """What ptxas makes of the kernels for an architecture: their code by symbol, and what they take by name."""
 
-    code: dict[str, Blocks]
+    code: dict[str, Kernel]
     resources: dict[str, resources.Resources]
 
 
-def build(folder: Path, jobs: int) -> None:
+def build(nvcc: str, folder: Path, jobs: int) -> None:
     """Builds the program that counts."""
     configure = ["cmake", "-S", ROOT / "tests/ptx", "-B", folder, "-DL3_PTX_TARGETS=90"]
     make = ["cmake", "--build", folder, "--target", "decode_counts", "--parallel", str(jobs)]
     for command in (configure, make):
-        result = subprocess.run(command, capture_output=True, text=True)
+        result = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"CUDACXX": nvcc})
         if result.returncode:
             raise SystemExit(f"{' '.join(map(str, command))} failed:\n{result.stdout}{result.stderr}")
 
@@ -79,11 +79,11 @@ def count(program: Path, images: Images, image_set: ImageSet, machines: dict[str
         command = [program, str(image_set.color), str(image_set.sample), *paths]
         kernels = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     for kernel in kernels:
-        lines = {int(line): (times["warps"], times["lanes"]) for line, times in kernel.pop("lines").items()}
+        basic_blocks = kernel.pop("basic_blocks")
         symbol = kernel["kernel"]
         (name,) = resources.demangle([symbol])
         kernel["kernel"] = name
-        kernel["machine"] = {key: by_unit(machine.code[symbol], lines) for key, machine in machines.items()}
+        kernel["machine"] = {key: by_unit(machine.code[symbol], basic_blocks) for key, machine in machines.items()}
         kernel["resources"] = {key: machine.resources[name] for key, machine in machines.items()}
     return {
         "profile": image_set.profile,
@@ -95,14 +95,14 @@ def count(program: Path, images: Images, image_set: ImageSet, machines: dict[str
     }
 
 
-def by_unit(blocks: Blocks, lines: dict[int, tuple[int, int]]) -> dict[str, dict[str, int]]:
+def by_unit(kernel: Kernel, basic_blocks: list[dict]) -> dict[str, dict[str, int]]:
     """Instructions of warps and lanes for each unit."""
     warps: Counter[str] = Counter()
     lanes: Counter[str] = Counter()
-    for one in executed(blocks, lines):
+    for one in executed(kernel, basic_blocks):
         warps[one.instruction.unit] += one.warps
         lanes[one.instruction.unit] += one.lanes
-    return {unit: {"warps": warps[unit], "lanes": lanes[unit]} for unit in UNITS}
+    return {unit: {"warps": round(warps[unit]), "lanes": round(lanes[unit])} for unit in UNITS}
 
 
 def sources(arguments: argparse.Namespace) -> tuple[Images, Images]:
@@ -133,7 +133,7 @@ def main() -> None:
     if arguments.nvcc is None or arguments.nvdisasm is None:
         parser.error("needs nvcc and nvdisasm; name them with --nvcc and --nvdisasm")
 
-    build(arguments.build, arguments.jobs)
+    build(arguments.nvcc, arguments.build, arguments.jobs)
     machines = compile_kernels(arguments.nvcc, arguments.nvdisasm, arguments.build)
     photos, graphics = sources(arguments)
     sets = {}

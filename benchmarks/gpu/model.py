@@ -55,6 +55,9 @@ CARDS = (
     Card("H200", "90", 132, 1.75, 4800, 228 << 10, 0.42),
 )
 
+SOURCES_CARD = CARDS[1]
+SOURCES = {"PCIe 4 x16, pinned memory": 25, "PCIe 5 x16, pinned memory": 53, "an NVMe disk": 7}  # GB/s
+
 # ---- What was counted ------------------------------------------------------------------------------------------------
 
 
@@ -238,6 +241,23 @@ def sets_rows(sets: dict[str, Counted]) -> tuple[Row, Iterator[Row]]:
     return ["", "instructions a byte", "times photographs", *(card.name for card in CARDS)], rows
 
 
+def sources_rows(sets: dict[str, Counted]) -> tuple[Row, Iterator[Row]]:
+    """What feeds the kernel photographs, beside the kernel itself."""
+    photographs = sets[PHOTOGRAPHS]
+    image, file = (size / photographs["images"] for size in (pixel_bytes(photographs), photographs["file_bytes"]))
+    kernel = predict(SOURCES_CARD, photographs, BATCH).expected
+
+    def rows() -> Iterator[Row]:
+        for name, rate in SOURCES.items():
+            pixels = rate * image / file
+            yield [name, f"{rate}", f"{rate * 1e9 / file:.0f}", f"{pixels:.0f}", f"{pixels / kernel:.0%}"]
+        for batch in (1, BATCH):
+            pixels = predict(SOURCES_CARD, photographs, batch).expected
+            yield [f"the kernel, batches of {batch}", "", f"{pixels * 1e9 / image:.0f}", f"{pixels:.0f}", ""]
+
+    return ["", "GB/s", "FHD images/s", "GB/s of pixels", f"of the GPU's time ({SOURCES_CARD.name})"], rows()
+
+
 def targets_rows(sets: dict[str, Counted]) -> tuple[Row, Iterator[Row]]:
     rows = ([one.name, f"{one.measured:.3g}", one.wanted, "met" if one.met else "**missed**"] for one in targets(sets))
     return ["", "by the model", "wanted", ""], rows
@@ -245,7 +265,7 @@ def targets_rows(sets: dict[str, Counted]) -> tuple[Row, Iterator[Row]]:
 
 def main() -> None:
     sets = json.loads((BENCHMARKS / f"results/{RESULTS}.json").read_text(encoding="utf-8"))["sets"]
-    for make in (photographs_rows, sets_rows, targets_rows):
+    for make in (photographs_rows, sets_rows, sources_rows, targets_rows):
         header, rows = make(sets)
         for cells in (header, ["---"] * len(header), *rows):
             print(f"| {' | '.join(cells)} |")

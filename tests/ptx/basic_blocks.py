@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-# As units execute them; "moves" for the most part vanish in machine code.
-KINDS = ("move", "alu", "fma", "load_store", "shuffle", "control")
+# Of opcodes, by Kind of counts.h.
 PREFIXES = {
     "move": ("mov.", "cvta.", "ld.param."),
     "fma": ("mul.", "mad.", "fma.", "dp2a.", "dp4a.", "add.rn.f32", "add.f64"),
@@ -17,7 +16,7 @@ PREFIXES = {
 
 
 def kind_of(opcode: str) -> str:
-    """One of KINDS; what is not listed is integer arithmetic or logic."""
+    """By the unit that executes it; what is not listed is integer arithmetic or logic."""
     return next((kind for kind, prefixes in PREFIXES.items() if opcode.startswith(prefixes)), "alu")
 
 

@@ -61,8 +61,7 @@ void add_shared(const WarpAccess &access, uint32_t bytes, Counts::Shared &shared
 // A warp that its threads' traces are put together to.
 class Warp {
  public:
-  Warp(Counts &counts, const std::vector<BasicBlock> &code, const Trace *traces)
-      : counts_(counts), code_(code), traces_(traces) {}
+  Warp(Counts &counts, const Code &code, const Trace *traces) : counts_(counts), code_(code), traces_(traces) {}
 
   // Lets lanes that are at the same block go on to the block `end`, or to their ends.
   void run(uint32_t lanes, uint32_t end) {
@@ -70,13 +69,13 @@ class Warp {
       const uint32_t number = block_of(lanes);
       execute(number, lanes);
       const std::vector<uint32_t> groups = by_block(lanes);
-      if (code_[number].branches) {
+      if (code_.blocks[number].branches) {
         counts_.branches.executed++;
         counts_.branches.taken += groups.size() > 1 || block_of(lanes) != number + 1;
         counts_.branches.divergent += groups.size() > 1;
       }
       if (groups.size() > 1)
-        for (const uint32_t group : groups) run(group, code_[number].meeting);
+        for (const uint32_t group : groups) run(group, code_.blocks[number].meeting);
     }
   }
 
@@ -85,7 +84,7 @@ class Warp {
     size_t block = 0, access = 0;
   };
 
-  uint32_t ended() const { return uint32_t(code_.size()); }
+  uint32_t ended() const { return uint32_t(code_.blocks.size()); }
 
   // Where a lane is; where the first lane is.
   uint32_t block_at(uint32_t lane) const {
@@ -116,13 +115,13 @@ class Warp {
   void execute(uint32_t number, uint32_t lanes) {
     counts_.blocks[number].warps++;
     counts_.blocks[number].lanes += uint32_t(std::popcount(lanes));
-    const auto &instructions = code_[number].instructions;
-    for (uint32_t i = 0; i < instructions.size(); i++)
-      if (instructions[i].bytes) access(instructions[i], i, lanes);
+    const auto [begin, end] = std::pair(code_.blocks[number].begin, code_.blocks[number].end);
+    for (uint32_t i = begin; i < end; i++)
+      if (code_.instructions[i].bytes) access(code_.instructions[i], i - begin, lanes);
     for_each_lane(lanes, [&](uint32_t lane) { cursors_[lane].block++; });
   }
 
-  void access(const BasicBlock::Instruction &instruction, uint32_t number, uint32_t lanes) {
+  void access(const Code::Instruction &instruction, uint32_t number, uint32_t lanes) {
     WarpAccess global, shared;
     for_each_lane(lanes, [&](uint32_t lane) {
       const std::vector<Trace::Access> &accesses = traces_[lane].accesses;
@@ -142,23 +141,24 @@ class Warp {
   }
 
   Counts &counts_;
-  const std::vector<BasicBlock> &code_;
+  const Code &code_;
   const Trace *const traces_;
   std::array<Cursor, kWarp> cursors_{};
 };
 
 }  // namespace
 
-void Counts::add_warp(const std::vector<BasicBlock> &code, const Trace *traces, uint32_t lanes) {
-  blocks.resize(code.size());
-  Warp(*this, code, traces).run(uint32_t((uint64_t{1} << lanes) - 1), uint32_t(code.size()));
+void Counts::add_warp(const Code &code, const Trace *traces, uint32_t lanes) {
+  const auto end = uint32_t(code.blocks.size());
+  blocks.resize(end);
+  Warp(*this, code, traces).run(uint32_t((uint64_t{1} << lanes) - 1), end);
 }
 
-std::array<Counts::Executed, kKinds> Counts::by_kind(const std::vector<BasicBlock> &code) const {
+std::array<Counts::Executed, kKinds> Counts::by_kind(const Code &code) const {
   std::array<Executed, kKinds> kinds;
   for (size_t i = 0; i < blocks.size(); i++)
-    for (const BasicBlock::Instruction &instruction : code[i].instructions) {
-      Executed &kind = kinds[size_t(instruction.kind)];
+    for (uint32_t instruction = code.blocks[i].begin; instruction < code.blocks[i].end; instruction++) {
+      Executed &kind = kinds[size_t(code.instructions[instruction].kind)];
       kind.warps += blocks[i].warps;
       kind.lanes += blocks[i].lanes;
     }

@@ -13,26 +13,32 @@
 namespace ptx {
 
 // Of instructions, by the unit that executes them: basic_blocks.py. Moves vanish in machine code for the most part.
-enum class Kind : uint8_t { k_move, k_alu, k_fma, k_load_store, k_shuffle, k_control };
+enum class Kind : uint8_t { move, alu, fma, load_store, shuffle, control };
 constexpr uint32_t kKinds = 6;
 
-struct BasicBlock {
+// A kernel's instructions, cut into basic blocks.
+struct Code {
   struct Instruction {
     int line;
     Kind kind;
     uint8_t bytes;  // that a lane accesses, 0: no memory
     bool stores;
   };
+  struct BasicBlock {
+    uint32_t begin, end;  // of its instructions
+    bool branches;        // has two ways on
+    uint32_t meeting;     // the block where lanes meet that part behind this one; the number of all blocks: at the end
+  };
+
   std::vector<Instruction> instructions;
-  bool branches;     // has two ways on
-  uint32_t meeting;  // the block where lanes meet that part behind this one; the number of all blocks: at the end
+  std::vector<BasicBlock> blocks;
 };
 
 // What a thread has done: its basic blocks, and its accesses in order.
 struct Trace {
   struct Access {
     uint64_t address;      // of a byte, in its space
-    uint32_t instruction;  // of the basic block
+    uint32_t instruction;  // counted from the begin of its basic block
     bool is_shared;
     size_t block;  // the place in `blocks`
   };
@@ -61,9 +67,9 @@ struct Counts {
   Shared shared;
 
   // Adds a warp's threads, of which there are 32 at most.
-  void add_warp(const std::vector<BasicBlock> &code, const Trace *traces, uint32_t lanes);
+  void add_warp(const Code &code, const Trace *traces, uint32_t lanes);
 
-  std::array<Executed, kKinds> by_kind(const std::vector<BasicBlock> &code) const;
+  std::array<Executed, kKinds> by_kind(const Code &code) const;
 };
 
 }  // namespace ptx

@@ -99,7 +99,7 @@ TEST(access_patterns) {
 // Lanes that a predicate keeps from a load are lanes that execute it.
 TEST(predicates) {
   const Counted run("access_patterns");
-  const auto load_store = size_t(Kind::k_load_store);
+  const auto load_store = size_t(Kind::load_store);
   CHECK_EQUAL(run.warps()[load_store], 4u * 10);
   CHECK_EQUAL(run.lanes()[load_store], 128u * 10);
 }

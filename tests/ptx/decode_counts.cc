@@ -97,7 +97,7 @@ std::string json(const Counts::Global &global) {
 
 std::string json(const Launches &launches) {
   static constexpr const char *kNames[kKinds] = {"move", "alu", "fma", "load_store", "shuffle", "control"};
-  const std::vector<BasicBlock> &code = launches.kernel->code;
+  const Code &code = launches.kernel->code;
   const Counts counts = runtime::counts(*launches.kernel);
   const auto kinds = counts.by_kind(code);
   std::string text =
@@ -113,14 +113,16 @@ std::string json(const Launches &launches) {
   text += ",\n \"shared\": " + json(Numbers{{"accesses", counts.shared.accesses},
                                             {"wavefronts", counts.shared.wavefronts},
                                             {"conflicts", counts.shared.conflicts}});
-  text += ",\n \"lines\": {";  // of the PTX
-  const char *separator = "\"";
-  for (size_t i = 0; i < counts.blocks.size(); i++)
-    for (const BasicBlock::Instruction &instruction : code[i].instructions) {
-      text += separator + std::to_string(instruction.line) + "\": " + json(counts.blocks[i]);
-      separator = ", \"";
-    }
-  return text + "}}";
+  text += ",\n \"basic_blocks\": [";
+  for (size_t i = 0; i < counts.blocks.size(); i++) {
+    text += (i ? ",\n  " : "") + json(counts.blocks[i]);
+    text.pop_back();
+    text += ", \"lines\": [";  // of the PTX
+    for (uint32_t at = code.blocks[i].begin; at < code.blocks[i].end; at++)
+      text += (at > code.blocks[i].begin ? ", " : "") + std::to_string(code.instructions[at].line);
+    text += "]}";
+  }
+  return text + "]}";
 }
 
 }  // namespace

@@ -230,7 +230,7 @@ void Block::run(uint32_t block_index, uint32_t block_count, const uint8_t *with_
     else
       proceed(thread);
   }
-  if (!kernel.code.empty()) add_counts();
+  if (!kernel.code.blocks.empty()) add_counts();
 }
 
 void Block::add_counts() {

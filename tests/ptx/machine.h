@@ -39,7 +39,7 @@ struct Kernel {
   uint32_t max_threads;
   std::vector<Parameter> parameters;
   std::vector<Variable> shared;
-  std::vector<BasicBlock> code = {};  // where it is counted
+  Code code = {};  // where it is counted
 
   uint32_t parameter_size() const { return parameters.empty() ? 0 : parameters.back().offset + parameters.back().size; }
   uint32_t shared_size() const { return shared.empty() ? 0 : shared.back().offset + shared.back().size; }

@@ -385,18 +385,21 @@ def cpp_list(items: Iterable[str]) -> str:
     return f"{{{', '.join(items)}}}"
 
 
-def cpp_basic_blocks(flow: ControlFlow) -> str:
-    """The blocks as counts.h has them."""
+def cpp_code(flow: ControlFlow) -> str:
+    """A kernel as counts.h has it."""
 
     def instruction(one: Instruction) -> str:
         op, _, count, ptx_type = MEMORY.get(one.opcode, ("", "", 0, "u8"))
-        fields = f"{one.line}, Kind::k_{kind_of(one.opcode)}, {count * BITS[ptx_type] // 8}"
-        return f"{{{fields}, {'true' if op == 'st' else 'false'}}}"
+        fields = [f"{one.line}", f"Kind::{kind_of(one.opcode)}", f"{count * BITS[ptx_type] // 8}"]
+        return cpp_list([*fields, "true" if op == "st" else "false"])
 
-    return cpp_list(
-        f"{{{cpp_list(map(instruction, block.instructions))}, {str(block.branches).lower()}, {meeting}}}"
-        for block, meeting in zip(flow.blocks, flow.meeting_points(), strict=True)
-    )
+    instructions: list[str] = []
+    blocks = []
+    for block, meeting in zip(flow.blocks, flow.meeting_points(), strict=True):
+        begin = len(instructions)
+        instructions += map(instruction, block.instructions)
+        blocks.append(f"{{{begin}, {len(instructions)}, {'true' if block.branches else 'false'}, {meeting}}}")
+    return cpp_list([cpp_list(instructions), cpp_list(blocks)])
 
 
 def translate(texts: list[str], counts: bool = False) -> str:
@@ -413,7 +416,7 @@ def translate(texts: list[str], counts: bool = False) -> str:
             fields = [f'"{entry.name}"', cpp_list(f'"{target}"' for target in targets), function]
             fields += [str(entry.max_threads), parameters, shared]
             if entry.flow:
-                fields.append(cpp_basic_blocks(entry.flow))
+                fields.append(cpp_code(entry.flow))
             code += [f"const Registration {function}_registration({{{', '.join(fields)}}});", ""]
     return "\n".join([*code, "}  // namespace", ""])
 

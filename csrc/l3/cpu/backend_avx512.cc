@@ -1,9 +1,10 @@
-// The back end for AVX-512 with VBMI and VBMI2 (Ice Lake and Zen 4 onwards): a row of a tile is one register.
+// The back end for AVX-512 with VBMI and VBMI2 (Ice Lake and Zen 4 onwards).
 #include <immintrin.h>
 
-#include <array>
-
-#include "cpu/code_tables.h"
+#include "cpu/avx512/decode_16.h"
+#include "cpu/avx512/decode_8.h"
+#include "cpu/avx512/label_map.h"
+#include "cpu/avx512/store_tile.h"
 #include "cpu/dispatch.h"
 #include "cpu/generic_kernels.h"
 #include "cpu/uncached_rows.h"
@@ -11,253 +12,24 @@
 namespace l3 {
 namespace {
 
-// The bytes of a register, byte i being function(i).
-using Bytes = std::array<uint8_t, 64>;
-template <typename Function>
-constexpr Bytes bytes_of(Function function) {
-  Bytes bytes{};
-  for (uint32_t i = 0; i < 64; i++) bytes[i] = uint8_t(function(i));
-  return bytes;
-}
-inline __m512i load_bytes(const Bytes &bytes) { return _mm512_loadu_si512(bytes.data()); }
-
-using generic::load_table;
-
-constexpr generic::CodeTable kMasks = generic::code_table([](uint32_t code) { return (1u << code_width(code)) - 1; });
-constexpr Bytes kIdentity = bytes_of([](uint32_t i) { return i; });
-constexpr Bytes kToTheLeft = bytes_of([](uint32_t i) { return i ? i - 1 : 0; });
-constexpr Bytes kGroupOfByte = bytes_of([](uint32_t i) { return i / 8; });   // in a unit
-constexpr Bytes kGroupOfPixel = bytes_of([](uint32_t i) { return i / 4; });  // in a row
-constexpr Bytes kFieldOfByte = bytes_of([](uint32_t i) { return i % 8; });
-// Of 64 bytes, where groups end in a row; of the next 64, the same in another.
-constexpr Bytes kGroupEnds = bytes_of([](uint32_t i) { return i < 16 ? 4 * i + 3 : 64 + 4 * (i - 16) + 3; });
-constexpr Bytes kSecondToLaterOfGroup = bytes_of([](uint32_t i) { return i % 4 < 2 ? 128 : i % 16 / 4 * 4 + 1; });
-
-struct RowPair {
-  __m512i upper, lower;
-};
-
-// Unpacks the octets of a row pair.
-struct PairUnpacker {
-  const __m128i widths = load_table(generic::kWidths), masks = load_table(kMasks),
-                minima = load_table(generic::kMinima);
-  const __m512i left_groups = load_bytes(kGroupOfByte),
-                right_groups = _mm512_add_epi8(left_groups, _mm512_set1_epi8(8));
-  const __m512i group_of_pixel = load_bytes(kGroupOfPixel), field_of_byte = load_bytes(kFieldOfByte);
-  // In a unit the rows of the groups alternate: four bytes of the upper, four of the lower.
-  const __m512i upper_of_units = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
-  const __m512i lower_of_units = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
-
-  // The fields of a unit, a group in eight bytes, given the widths and masks of the row pair's groups, and which groups
-  // are the unit's.
-  __m512i fields(uint64_t octet_bytes, __m128i width, __m128i mask, __m512i groups, const uint8_t *payload) const {
-    const __m512i octets = _mm512_maskz_expand_epi8(octet_bytes, _mm512_loadu_si512(payload));
-    // Field k starts at bit k * width. Both factors of a product are small enough for the two products of a 16-bit lane
-    // not to meet.
-    const __m512i width_of_lane =
-        _mm512_maskz_permutexvar_epi8(0x5555555555555555, groups, _mm512_castsi128_si512(width));
-    const __m512i fields = _mm512_multishift_epi64_epi8(_mm512_mullo_epi16(width_of_lane, field_of_byte), octets);
-    return _mm512_and_si512(fields, _mm512_permutexvar_epi8(groups, _mm512_castsi128_si512(mask)));
-  }
-
-  // The residuals of a row pair whose groups have these sixteen codes; moves `payload` past the octets.
-  RowPair operator()(__m128i codes, const uint8_t *&payload) const {
-    const __m128i width = _mm_shuffle_epi8(widths, codes), mask = _mm_shuffle_epi8(masks, codes);
-    const uint64_t left_bytes = uint64_t(_mm_cvtsi128_si64(mask)), right_bytes = uint64_t(_mm_extract_epi64(mask, 1));
-    // A mask has as many ones in each byte as the octet has bytes.
-    const __m512i left = fields(left_bytes, width, mask, left_groups, payload);
-    payload += _mm_popcnt_u64(left_bytes);
-    const __m512i right = fields(right_bytes, width, mask, right_groups, payload);
-    payload += _mm_popcnt_u64(right_bytes);
-    const __m512i minimum =
-        _mm512_permutexvar_epi8(group_of_pixel, _mm512_castsi128_si512(_mm_shuffle_epi8(minima, codes)));
-    return {_mm512_add_epi8(_mm512_permutex2var_epi32(left, upper_of_units, right), minimum),
-            _mm512_add_epi8(_mm512_permutex2var_epi32(left, lower_of_units, right), minimum)};
-  }
-};
-
-// Running sums along both rows of a pair: within groups first, then over the sums of groups, sixteen of each row side
-// by side.
-struct PrefixSum {
-  const __m512i second_to_later = load_bytes(kSecondToLaterOfGroup), group_ends = load_bytes(kGroupEnds);
-  const __m512i upper_groups = load_bytes(kGroupOfPixel),
-                lower_groups = _mm512_add_epi8(upper_groups, _mm512_set1_epi8(16));
-
-  __m512i within_groups(__m512i row) const {
-    row = _mm512_mullo_epi16(row, _mm512_set1_epi16(0x0101));  // adds every even byte to the odd one after it
-    return _mm512_add_epi8(row, _mm512_shuffle_epi8(row, second_to_later));
-  }
-
-  RowPair operator()(const RowPair &rows) const {
-    const __m512i upper = within_groups(rows.upper), lower = within_groups(rows.lower);
-    __m256i before = _mm512_castsi512_si256(_mm512_permutex2var_epi8(upper, group_ends, lower));
-    before = _mm256_bslli_epi128(before, 1);
-    before = _mm256_add_epi8(before, _mm256_bslli_epi128(before, 1));
-    before = _mm256_add_epi8(before, _mm256_bslli_epi128(before, 2));
-    before = _mm256_add_epi8(before, _mm256_bslli_epi128(before, 4));
-    before = _mm256_add_epi8(before, _mm256_bslli_epi128(before, 8));
-    return {_mm512_add_epi8(upper, _mm512_permutexvar_epi8(upper_groups, _mm512_castsi256_si512(before))),
-            _mm512_add_epi8(lower, _mm512_permutexvar_epi8(lower_groups, _mm512_castsi256_si512(before)))};
-  }
-};
-
-template <uint32_t predictor>
 uint32_t decode_channel(const uint8_t *bytes, const FastChannel &channel, TileShape shape, uint8_t *plane) {
-  const PairUnpacker unpack_pair;
-  const PrefixSum prefix_sum;
-  const __m512i to_the_left = load_bytes(kToTheLeft), last = _mm512_set1_epi8(char(shape.width - 1));
-  const __m512i to_the_right = _mm512_min_epu8(_mm512_add_epi8(load_bytes(kIdentity), _mm512_set1_epi8(1)), last);
-
-  const __m128i palette = generic::load_palette(bytes + channel.palette, channel.index_bits);
-  const __m128i inside =
-      _mm_cmplt_epi8(_mm512_castsi512_si128(load_bytes(kIdentity)), _mm_set1_epi8(char(shape.groups())));
-  const uint64_t index_positions = low_bits_of_bytes(channel.index_bits);
-  const bool two_units = shape.units_per_row_pair() == 2;
-  const uint8_t *indices = bytes + channel.indices, *payload = bytes + channel.payload;
-
-  uint64_t units = channel.units;
-  const auto next_indices = [&](uint64_t present) {
-    const uint64_t spread = _pdep_u64(load<uint32_t>(indices), index_positions);
-    indices += channel.index_bits & present;
-    return int64_t(spread);
-  };
-  const auto next_codes = [&] {
-    const uint64_t left_present = -(units & 1), right_present = two_units ? -(units >> 1 & 1) : 0;
-    units >>= two_units ? 2 : 1;
-    const int64_t left = next_indices(left_present), right = next_indices(right_present);
-    const __m128i present = _mm_set_epi64x(int64_t(right_present), int64_t(left_present));
-    return _mm_and_si128(_mm_shuffle_epi8(palette, _mm_set_epi64x(right, left)), _mm_and_si128(inside, present));
-  };
-
-  __m512i above = _mm512_set1_epi8(char(channel.first));
-  const auto reconstruct = [&](__m512i row, bool first_row) {
-    __m512i base = above;
-    if (!first_row) {
-      if (predictor == kLeft) base = _mm512_broadcastb_epi8(_mm512_castsi512_si128(above));
-      if (predictor == kSmoothAbove || predictor == kSmoothPlane) {
-        const __m512i left = _mm512_permutexvar_epi8(to_the_left, above),
-                      right = _mm512_permutexvar_epi8(to_the_right, above);
-        base = _mm512_avg_epu8(_mm512_avg_epu8(left, right), above);
-      }
-    }
-    above = _mm512_add_epi8(row, base);
-    _mm512_store_si512(plane, above);
-    plane += L3_TILE;
-  };
-  // Rows wait for the rows above them, but their residuals do not: those of the next pair are prepared before a pair is
-  // reconstructed, so that the two overlap. The empty statement keeps the compiler from mixing them again, which costs
-  // up to 30%.
-  RowPair rows = unpack_pair(next_codes(), payload);
-  const RowPair sums = prefix_sum(rows);
-  rows.upper = sums.upper;
-  if (sums_along_row(predictor)) rows.lower = sums.lower;
-  bool first_row = true;
-  for (uint32_t pair = 1; pair < shape.row_pairs(); pair++) {
-    RowPair next = unpack_pair(next_codes(), payload);
-    if (sums_along_row(predictor)) next = prefix_sum(next);
-    asm volatile("" : "+v"(next.upper), "+v"(next.lower), "+v"(above), "+v"(rows.upper), "+v"(rows.lower));
-    reconstruct(rows.upper, first_row);
-    reconstruct(rows.lower, false);
-    first_row = false;
-    rows = next;
-  }
-  reconstruct(rows.upper, first_row);
-  reconstruct(rows.lower, false);
-  return uint32_t(payload - bytes);
+  return generic::with_predictor(channel.predictor, [&](auto predictor) {
+    return avx512::decode_channel_8<predictor>(bytes, channel, shape, plane);
+  });
 }
 
-uint32_t decode_channel_8(const uint8_t *bytes, const FastChannel &channel, TileShape shape, uint8_t *plane) {
-  return generic::with_predictor(
-      channel.predictor, [&](auto predictor) { return decode_channel<predictor>(bytes, channel, shape, plane); });
-}
-
-inline void store_line_uncached(uint8_t *line, __m512i bytes) {
-  _mm512_stream_si512(reinterpret_cast<__m512i *>(line), bytes);
-}
-
-// Writes the first `size` bytes of `registers` to `out`.
-template <uint32_t count>
-inline void write_row(const __m512i (&registers)[count], uint32_t size, uint8_t *out, Stores stores) {
-  for (uint32_t j = 0; j < count; j++) {
-    if (size < 64 * count)
-      _mm512_mask_storeu_epi8(out + 64 * j, size > 64 * j ? low_bits(size - 64 * j) : 0, registers[j]);
-    else if (stores == Stores::kUncached)
-      store_line_uncached(out + 64 * j, registers[j]);
-    else
-      _mm512_storeu_si512(out + 64 * j, registers[j]);
-  }
-}
-
-// Byte i of register j of interleaved pixels comes from this place of its channel's row, plus 64 for the second channel
-// of a pair.
-template <uint32_t channels, uint32_t j>
-constexpr Bytes kSources =
-    bytes_of([](uint32_t i) { return (64 * j + i) / channels + ((64 * j + i) % channels % 2 ? 64 : 0); });
-
-// The bytes of register j that belong to the third or fourth channel.
-template <uint32_t channels, uint32_t j>
-constexpr __mmask64 kOfSecondPair = [] {
-  __mmask64 mask = 0;
-  for (uint32_t i = 0; i < 64; i++) mask |= uint64_t((64 * j + i) % channels >= 2) << i;
-  return mask;
-}();
-
-template <uint32_t channels, uint32_t j>
-inline __m512i interleave(const __m512i (&rows)[channels]) {
-  if constexpr (channels == 1) {
-    return rows[0];
-  } else {
-    const __m512i sources = load_bytes(kSources<channels, j>),
-                  first_pair = _mm512_permutex2var_epi8(rows[0], sources, rows[1]);
-    if constexpr (channels == 2) return first_pair;
-    if constexpr (channels == 3) return _mm512_mask_permutexvar_epi8(first_pair, kOfSecondPair<3, j>, sources, rows[2]);
-    if constexpr (channels == 4)
-      return _mm512_mask_blend_epi8((kOfSecondPair<4, j>), first_pair,
-                                    _mm512_permutex2var_epi8(rows[2], sources, rows[3]));
-  }
-}
-
-template <uint32_t channels, uint32_t transform>
-void store_tile(const Planes<uint8_t> &planes, TileShape shape, Destination destination, Stores stores) {
-  const __m512i middle = _mm512_set1_epi8(char(128));
-  uint8_t *out = destination.data;
-  for (uint32_t y = 0; y < shape.height; y++, out += destination.stride) {
-    __m512i rows[channels], pixels[channels];  // rows in the image's order
-    for (uint32_t n = 0; n < channels; n++)
-      rows[channel_of_plane(n, channels)] = _mm512_load_si512(planes.plane[n] + y * L3_TILE);
-    if constexpr (transform != kTransformNone) {
-      // Adding a half of the range and flipping the top bit are the same.
-      __m512i reference = rows[1];
-      rows[0] = _mm512_add_epi8(rows[0], _mm512_xor_si512(rows[1], middle));
-      if constexpr (transform == kSubtractGreenAndMean) {
-        const __m512i odd = _mm512_and_si512(_mm512_xor_si512(rows[0], rows[1]), _mm512_set1_epi8(1));
-        reference = _mm512_sub_epi8(_mm512_avg_epu8(rows[0], rows[1]), odd);  // rounded down
-      }
-      rows[2] = _mm512_add_epi8(rows[2], _mm512_xor_si512(reference, middle));
-    }
-    pixels[0] = interleave<channels, 0>(rows);
-    if constexpr (channels > 1) pixels[1] = interleave<channels, 1>(rows);
-    if constexpr (channels > 2) pixels[2] = interleave<channels, 2>(rows);
-    if constexpr (channels > 3) pixels[3] = interleave<channels, 3>(rows);
-    write_row(pixels, shape.width * channels, out, stores);
-  }
-}
-
-void store_tile_8(const DecodedTile<uint8_t> &tile, Destination out, Stores stores) {
-  if (tile.channels == 1) return store_tile<1, kTransformNone>(tile.planes, tile.shape, out, stores);
-  if (tile.channels == 2) return store_tile<2, kTransformNone>(tile.planes, tile.shape, out, stores);
-  generic::with_color_transform(tile.transform.color, [&](auto color) {
-    if (tile.channels == 3)
-      store_tile<3, color>(tile.planes, tile.shape, out, stores);
-    else
-      store_tile<4, color>(tile.planes, tile.shape, out, stores);
+uint32_t decode_channel(const uint8_t *bytes, const FastChannel &channel, TileShape shape, uint16_t *plane) {
+  return generic::with_predictor(channel.predictor, [&](auto predictor) {
+    return avx512::decode_channel_16<predictor>(bytes, channel, shape, plane);
   });
 }
 
 struct Line {
-  static void store(uint8_t *line, const uint8_t *bytes) { store_line_uncached(line, _mm512_loadu_si512(bytes)); }
+  static void store(uint8_t *line, const uint8_t *bytes) {
+    avx512::store_line_uncached(line, _mm512_loadu_si512(bytes));
+  }
   static void store_joined(uint8_t *line, const uint8_t *first, const uint8_t *rest, uint32_t size) {
-    store_line_uncached(line, _mm512_mask_loadu_epi8(_mm512_load_si512(first), ~low_bits(size), rest));
+    avx512::store_line_uncached(line, _mm512_mask_loadu_epi8(_mm512_load_si512(first), ~low_bits(size), rest));
   }
   static void copy(uint8_t *line, const uint8_t *bytes, uint32_t begin, uint32_t end) {
     const __mmask64 mask = low_bits(end) & ~low_bits(begin);
@@ -284,10 +56,14 @@ void copy_rows(const Rows &rows, Destination destination) {
 const Kernels kAvx512Kernels = {
     .name = "avx512",
     .supported = cpu_runs_avx512_kernels,
-    .of_8_bits = {.decode_channel = decode_channel_8,
-                  .store_tile = store_tile_8,
+    .of_8_bits = {.decode_channel = decode_channel,
+                  .decode_label_map = avx512::decode_label_map<uint8_t>,
+                  .store_tile = avx512::store_tile<uint8_t>,
                   .encode_tile = generic::encode_tile<uint8_t>},
-    .of_16_bits = generic::kSampleKernels<uint16_t>,
+    .of_16_bits = {.decode_channel = decode_channel,
+                   .decode_label_map = avx512::decode_label_map<uint16_t>,
+                   .store_tile = avx512::store_tile<uint16_t>,
+                   .encode_tile = generic::encode_tile<uint16_t>},
     .copy_rows = copy_rows,
     .copy_rows_uncached = generic::copy_rows_uncached<Line>,
 };

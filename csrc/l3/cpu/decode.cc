@@ -7,7 +7,6 @@
 #include "cpu/prefetch.h"
 #include "format/error.h"
 #include "format/file.h"
-#include "format/label_map.h"
 #include "format/paper.h"
 #include "format/tiles.h"
 #include "output/convert.h"
@@ -141,7 +140,8 @@ class TileDecoder {
         if (verifies_) generic::prefetch(source.data + source.size + c * ahead, ahead);
         const FastChannel &channel = fast.channels[c];
         if (channel.predictor == kLabelMap) {
-          if (const char *problem = decode_label_map(source.data, channel, shape, planes.plane[c])) return problem;
+          if (const char *problem = kernels.decode_label_map(source.data, channel, shape, planes.plane[c]))
+            return problem;
         } else if (kernels.decode_channel(source.data, channel, shape, planes.plane[c]) != channel.end) {
           return kBodyNotConsumed;
         }

@@ -53,6 +53,9 @@ struct SampleKernels {
   // position after the last octet.
   uint32_t (*decode_channel)(const uint8_t *bytes, const FastChannel &channel, TileShape shape, Sample *plane);
 
+  // Decodes a label map in its place. Reads as far; returns null, or what is wrong.
+  const char *(*decode_label_map)(const uint8_t *bytes, const FastChannel &channel, TileShape shape, Sample *plane);
+
   // Transforms the planes and writes them as interleaved pixels; uncached only to rows that start at cache lines.
   void (*store_tile)(const DecodedTile<Sample> &tile, Destination out, Stores stores);
 

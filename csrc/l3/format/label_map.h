@@ -9,6 +9,7 @@
 namespace l3 {
 
 constexpr uint32_t kMaxLabels = 256;
+constexpr uint32_t kMaxRanks = kPlaneSize + 64;  // of a tile, and what decoders read beyond
 
 // Bits of a rank among the values other than N's.
 constexpr uint32_t rank_bits(uint32_t labels) {
@@ -37,16 +38,12 @@ struct LabelMap {
   uint32_t group_masks;  // the first group mask
   uint32_t pixel_masks;  // the first pixel mask
   uint32_t ranks;        // the string of ranks
+  uint32_t pixels;       // how many are marked, each with a rank
 };
 
 // Reads and validates a channel's body: what it accepts decodes. Every read is checked. Returns null, or what is wrong.
 template <typename Sample>
 const char *parse_label_map(const uint8_t *bytes, const FastChannel &channel, TileShape shape, LabelMap *map);
-
-// Parses a channel's body and decodes it into `plane` (rows L3_TILE apart). Every read is checked. Returns null, or
-// what is wrong.
-template <typename Sample>
-const char *decode_label_map(const uint8_t *bytes, const FastChannel &channel, TileShape shape, Sample *plane);
 
 // Writes the body of a channel, whose rows are `stride` samples apart, to `out`. Returns its size, or 0 if it would
 // exceed `capacity` bytes or the channel has more than `max_labels` values.
@@ -56,8 +53,6 @@ uint32_t encode_label_map(const Sample *plane, uint32_t stride, TileShape shape,
 
 extern template const char *parse_label_map<uint8_t>(const uint8_t *, const FastChannel &, TileShape, LabelMap *);
 extern template const char *parse_label_map<uint16_t>(const uint8_t *, const FastChannel &, TileShape, LabelMap *);
-extern template const char *decode_label_map(const uint8_t *, const FastChannel &, TileShape, uint8_t *);
-extern template const char *decode_label_map(const uint8_t *, const FastChannel &, TileShape, uint16_t *);
 extern template uint32_t encode_label_map(const uint8_t *, uint32_t, TileShape, uint32_t, uint8_t *, uint32_t);
 extern template uint32_t encode_label_map(const uint16_t *, uint32_t, TileShape, uint32_t, uint8_t *, uint32_t);
 

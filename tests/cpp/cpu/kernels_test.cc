@@ -9,6 +9,7 @@
 #include "format/label_map.h"
 #include "lockstep/host_lanes.h"
 #include "lockstep/lockstep.h"
+#include "lockstep/lockstep_label_map.h"
 #include "testing.h"
 
 using namespace l3;
@@ -112,6 +113,100 @@ void check_greediest_body() {
     std::fill_n(tile.begin() + heads, palette, kBits<Sample> == 16 ? 31 : index_bits ? 0xFF : 15);
     check_decoding<Sample>(random, choice, tile, false);
   }
+}
+
+// ---- Label maps
+
+// A channel with up to `labels` values. Of `repeated` in eight samples, each has the value above it.
+template <typename Sample>
+std::vector<Sample> labelled_plane(Random &random, TileShape shape, uint32_t labels, uint32_t repeated) {
+  std::vector<Sample> values(labels), plane(kPlaneSize);
+  for (Sample &value : values) value = Sample(random());
+  for (uint32_t y = 0; y < shape.height; y++)
+    for (uint32_t x = 0; x < shape.width; x++)
+      plane[y * L3_TILE + x] =
+          y && random.below(8) < repeated ? plane[(y - 1) * L3_TILE + x] : values[random.below(labels)];
+  return plane;
+}
+
+// All back ends must refuse a body that parse_label_map refuses, and else agree with the lock-step form about pixels.
+template <typename Sample>
+void check_label_map(Random &random, const Bytes &body, const FastChannel &channel, TileShape shape) {
+  LabelMap map;
+  const char *problem = parse_label_map<Sample>(body.data(), channel, shape, &map);
+  const std::string expected_problem = problem ? problem : "";
+  const Bytes bytes = with_overread(random, body);
+  const auto expected = std::make_unique<Planes<Sample>>(), actual = std::make_unique<Planes<Sample>>();
+  if (!problem) lockstep::decode_label_map<HostLanes>(bytes.data(), channel, shape, expected->plane[1]);
+  for (const Kernels *kernels : runnable_backends()) {
+    const testing::Context context("%s", kernels->name);
+    problem = kernels->of_samples<Sample>().decode_label_map(bytes.data(), channel, shape, actual->plane[1]);
+    CHECK_EQUAL(std::string(problem ? problem : ""), expected_problem);
+    if (!problem) check_same_pixels(*actual, *expected, shape);
+  }
+}
+
+template <typename Sample>
+void check_label_maps() {
+  Random random(7);
+  for (const uint32_t labels : {1u, 2u, 3u, 4u, 5u, 17u, 64u, 65u, 128u, 129u, 255u, 256u})
+    for (const TileShape shape : tile_shapes(random)) {
+      const uint32_t repeated = random.below(9);
+      const testing::Context context("%u labels, %u in 8 repeated, %u x %u", labels, repeated, shape.width,
+                                     shape.height);
+      const auto plane = labelled_plane<Sample>(random, shape, labels, repeated);
+      Bytes body(sizeof(Planes<Sample>));
+      FastChannel channel{};
+      channel.first = plane[0];
+      channel.end = encode_label_map(plane.data(), L3_TILE, shape, kMaxLabels, body.data(), uint32_t(body.size()));
+      body.resize(channel.end);
+      CHECK(channel.end != 0);
+
+      const auto decoded = std::make_unique<Planes<Sample>>(), original = std::make_unique<Planes<Sample>>();
+      std::copy(plane.begin(), plane.end(), original->plane[1]);
+      const Bytes bytes = with_overread(random, body);
+      CHECK(!kPortableKernels.of_samples<Sample>().decode_label_map(bytes.data(), channel, shape, decoded->plane[1]));
+      check_same_pixels(*decoded, *original, shape);
+      check_label_map<Sample>(random, body, channel, shape);
+      for (uint32_t i = 0; i < 8; i++) {
+        Bytes damaged = body;
+        damaged[random.below(uint32_t(body.size()))] = uint8_t(random());
+        check_label_map<Sample>(random, damaged, channel, shape);
+      }
+      channel.end -= random.below(std::min(channel.end, 20u));
+      check_label_map<Sample>(random, Bytes(body.begin(), body.begin() + channel.end), channel, shape);
+    }
+}
+
+// Which ranks lead to a label of the table does not depend on the label above, against what the format says of each.
+template <typename Sample>
+void check_ranks() {
+  Random random(8);
+  for (const uint32_t labels : {1u, 2u, 3u, 4u, 6u, 9u, 255u, 256u})
+    for (uint32_t above = 0; above < labels; above += labels < 16 ? 1 : 51)
+      for (uint32_t rank = 0; rank < 1u << rank_bits(labels); rank++) {
+        const testing::Context context("%u labels, rank %u, %u above", labels, rank, above);
+        // One pixel, marked: the labels, then the masks of a unit, a group and a pixel, then the rank.
+        Bytes body{uint8_t(labels - 1)};
+        const auto value = [](uint32_t place) { return Sample(sizeof(Sample) == 1 ? place : 255 * place + 3); };
+        for (uint32_t place = 0; place < labels; place++)
+          for (uint32_t byte = 0; byte < sizeof(Sample); byte++) body.push_back(uint8_t(value(place) >> 8 * byte));
+        for (uint32_t i = 0; i < 3; i++) body.push_back(1);
+        if (rank_bits(labels)) body.push_back(uint8_t(rank));
+        FastChannel channel{};
+        channel.first = value(above);
+        channel.end = uint32_t(body.size());
+        const uint32_t place = rank < above ? rank : rank + 1;
+        const Bytes bytes = with_overread(random, body);
+        for (const Kernels *kernels : runnable_backends()) {
+          const testing::Context backend("%s", kernels->name);
+          const auto planes = std::make_unique<Planes<Sample>>();
+          const char *problem =
+              kernels->of_samples<Sample>().decode_label_map(bytes.data(), channel, {1, 1}, planes->plane[0]);
+          CHECK_EQUAL(std::string(problem ? problem : ""), place < labels ? "" : "a label beyond the table");
+          CHECK(problem || planes->plane[0][0] == value(place));
+        }
+      }
 }
 
 // ---- Pixels
@@ -251,6 +346,10 @@ TEST(channels_of_8_bits) { check_channels<uint8_t>(); }
 TEST(channels_of_16_bits) { check_channels<uint16_t>(); }
 TEST(greediest_body_of_8_bits) { check_greediest_body<uint8_t>(); }
 TEST(greediest_body_of_16_bits) { check_greediest_body<uint16_t>(); }
+TEST(label_maps_of_8_bits) { check_label_maps<uint8_t>(); }
+TEST(label_maps_of_16_bits) { check_label_maps<uint16_t>(); }
+TEST(ranks_of_8_bits) { check_ranks<uint8_t>(); }
+TEST(ranks_of_16_bits) { check_ranks<uint16_t>(); }
 TEST(store_tile_of_8_bits) { check_store_tile<uint8_t>(); }
 TEST(store_tile_of_16_bits) { check_store_tile<uint16_t>(); }
 TEST(encoders_write_the_same_8_bits) { check_encode_tile<uint8_t>(); }

@@ -15,7 +15,6 @@
 #include "format/bytes.h"
 #include "format/fast_payload.h"
 #include "format/geometry.h"
-#include "format/label_map.h"
 #include "images.h"
 #include "output/convert.h"
 #include "testing.h"
@@ -441,28 +440,6 @@ TEST(batches_of_four_gibibytes_are_refused) {
   CHECK_EQUAL(failed, 4u);
   CHECK_EQUAL(plan(most / 16 * 16 + 16, &failed), L3_ERROR_LIMIT);
   CHECK_EQUAL(failed, 3u);
-}
-
-// Which ranks lead to a label of the table does not depend on the label above, against what the format says of each.
-TEST(ranks_of_label_maps) {
-  for (const uint32_t labels : {1u, 2u, 3u, 4u, 6u, 9u})
-    for (uint32_t above = 0; above < labels; above++)
-      for (uint32_t rank = 0; rank < 1u << rank_bits(labels); rank++) {
-        const testing::Context context("%u labels, rank %u, %u above", labels, rank, above);
-        // One pixel, marked: the labels 10, 20, ..., then the masks of a unit, a group and a pixel, then the rank.
-        Bytes body{uint8_t(labels - 1)};
-        for (uint32_t label = 1; label <= labels; label++) body.push_back(uint8_t(10 * label));
-        for (uint32_t i = 0; i < 3; i++) body.push_back(1);
-        if (rank_bits(labels)) body.push_back(uint8_t(rank));
-        FastChannel channel{};
-        channel.first = 10 * (above + 1);
-        channel.end = uint32_t(body.size());
-        std::vector<uint8_t> plane(kPlaneSize);
-        const char *problem = decode_label_map(body.data(), channel, {1, 1}, plane.data());
-        const uint32_t place = rank < above ? rank : rank + 1;
-        CHECK_EQUAL(std::string(problem ? problem : ""), place < labels ? "" : "a label beyond the table");
-        CHECK(problem || plane[0] == 10 * (place + 1));
-      }
 }
 
 // The two forms of the sum, and the portable decoder, which finds out by decoding.

@@ -208,7 +208,7 @@ def test_reader_check_benchmark(tmp_path, plugin):
         assert [*formats["L3"]["reader alone"]] == ["none", "headers", "content"]
 
 
-@pytest.mark.parametrize("document", ["docs/benchmarks.md", "docs/readers.md", "README.md"])
+@pytest.mark.parametrize("document", ["docs/benchmarks.md", "docs/gpu.md", "docs/readers.md", "README.md"])
 def test_tables_are_those_of_the_results(document):
     run(BENCHMARKS / "tables.py", "--check", ROOT / document)
 
