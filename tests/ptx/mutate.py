@@ -389,7 +389,7 @@ FAULTS = (
     Fault(
         FAST8_TILE,
         "no room behind the last row",
-        "rows[kRows * kRowSize + 16]",
+        "rows[kRows * kRowSize + 64]",
         "rows[kRows * kRowSize]",
         "copy_byte() reads a byte behind the row on a CPU; the compiler drops that load, which nothing uses.",
     ),

@@ -14,18 +14,17 @@
 
 namespace l3 {
 
-// Tables indexed by code, one entry of four words: what the fields of a pair are masked with, the minimum twice, the
-// width, 4 * width.
+// A table indexed by code, one entry of two words, so that the table fills the 32 banks of shared memory once: what the
+// fields of a pair are masked with and, from bit 8 on, the minimum twice; the width, and from bit 8 on four times the
+// width.
 struct CodeTable8 {
-  alignas(16) uint32_t words[16][4];
+  alignas(8) uint32_t words[16][2];
 };
 
-L3_HOST_DEVICE void fill_code_table_entry(uint32_t code, uint32_t words[4]) {
+L3_HOST_DEVICE void fill_code_table_entry(uint32_t code, uint32_t words[2]) {
   const uint32_t width = code_width(code), twice = 0x00010001;
-  words[0] = ((1u << width) - 1) * twice;
-  words[1] = (code_minimum(code) & 0xFFu) * twice;
-  words[2] = width;
-  words[3] = 4 * width;
+  words[0] = (((1u << width) - 1) | (code_minimum(code) & 0xFFu) << 8) * twice;
+  words[1] = width | 4 * width << 8;
 }
 
 // The shared memory of a team.
@@ -37,7 +36,8 @@ struct Fast8Shared {
   // tile, in bits; widths of the other groups.
   static constexpr uint32_t kRecordSize = 16;
   alignas(16) uint8_t records[channels][kMaxUnits * kRecordSize];
-  alignas(16) uint8_t rows[kRows * kRowSize + 16];
+  // What is behind the last row keeps the words that a warp's two teams store in different banks.
+  alignas(16) uint8_t rows[kRows * kRowSize + 64];
 };
 
 template <WordLanes Team, uint32_t channels>
@@ -52,13 +52,13 @@ class Fast8Tile {
 
   // Where a lane's group is found in the records of a row pair.
   struct Place {
-    Number record, code;             // position of the record; rotation to the right that leaves 16 times the code
+    Number record, code;             // position of the record; rotation to the right that leaves 8 times the code
     Number even_before, odd_before;  // for the groups of the unit a byte each: 8 if they come before this one
 
     L3_DEVICE Place() {
       const Number group = Team::index() & 7;
       record = Team::keep((Team::index() >> 3) * Shared::kRecordSize);
-      code = Team::keep(group * 4 - 4);
+      code = Team::keep(group * 4 - 3);
       even_before = Team::keep(Number(0x08080808) & ones(((group + 1) >> 1) * 8));
       odd_before = Team::keep(Number(0x08080808) & ones((group >> 1) * 8));
     }
@@ -287,24 +287,24 @@ class Fast8Tile {
   // Decodes a row pair of a channel into pairs of samples.
   L3_DEVICE void decode_pair(const uint8_t *bytes, const uint8_t *records, const Place &place, const CodeTable8 &table,
                              bool is_first, Channel &channel, Number (&even)[2], Number (&odd)[2]) const {
-    Number record[4], code[4], octet[3];
+    Number record[4], code[2], octet[3];
     Team::template load_words<4>(records, place.record, record);
-    Team::template load_words<4>(reinterpret_cast<const uint8_t *>(table.words),
-                                 Team::funnel_shift(record[0], record[0], place.code) & 0xF0, code);
+    Team::load_pair(reinterpret_cast<const uint8_t *>(table.words),
+                    Team::funnel_shift(record[0], record[0], place.code) & 0x78, code);
     const Number bit =
         Team::dot_bytes(record[1], place.even_before, Team::dot_bytes(record[3], place.odd_before, record[2]));
-    const Number width = code[2];
+    const Number minimum = Team::permute_bytes(code[0], 0, 0x4341), width = code[1];  // the width in its low five bits
     Team::template load_words_of_bit<3>(bytes, bit, octet);
     const Number low = Team::funnel_shift(octet[0], octet[1], bit);
     const Number high = Team::funnel_shift(octet[1], octet[2], bit);
     // The lower row's fields start 4 * width bits later.
-    const Number of_row[2] = {low, Team::funnel_shift_clamped(low, high, code[3])};
+    const Number of_row[2] = {low, Team::funnel_shift_clamped(low, high, width >> 8)};
     Number sums[2];
     L3_UNROLL
     for (uint32_t i = 0; i < 2; i++) {
-      const Number pairs = Team::permute_bytes(of_row[i], of_row[i] >> (width << 1), 0x5410);
-      even[i] = (pairs & code[0]) + code[1];
-      odd[i] = (pairs >> width & code[0]) + code[1];
+      const Number pairs = Team::permute_bytes(of_row[i], Team::funnel_shift(of_row[i], 0, width << 1), 0x5410);
+      even[i] = (pairs & code[0] & kPairMask) + minimum;
+      odd[i] = (Team::funnel_shift(pairs, 0, width) & code[0] & kPairMask) + minimum;
       sums[i] = even[i] + odd[i];
     }
     // Totals of both rows share the scan, a half each: neither can overflow.

@@ -59,6 +59,11 @@ struct WarpLanes : ThreadLanes {
     }
   }
 
+  static L3_DEVICE void load_pair(const uint8_t *bytes, Number position, Number (&words)[2]) {
+    const uint2 loaded = *reinterpret_cast<const uint2 *>(bytes + position);
+    words[0] = loaded.x, words[1] = loaded.y;
+  }
+
   template <uint32_t count>
   static L3_DEVICE void load_words_of_bit(const uint8_t *bytes, Number bit, Number (&words)[count]) {
     // If the compiler saw the shift, it would mask a position in bytes and add it in two steps, where a multiply-add is

@@ -49,13 +49,15 @@ concept Lanes =
 
 // A team whose lanes move words too, and whose control flow is that of all teams that move in step with it.
 template <typename Team, typename Number = typename Team::Number>
-concept WordLanes = Lanes<Team> && requires(const Number &a, const uint8_t *bytes, uint8_t *out, Number (&words)[4]) {
+concept WordLanes = Lanes<Team> && requires(const Number &a, const uint8_t *bytes, uint8_t *out, Number (&pair)[2],
+                                            Number (&words)[4]) {
   // load_words(bytes, position, words): as many words as `words` has from each lane's own position, which is a
   // multiple of four, or of sixteen for four words. store_words(bytes, position, words): the reverse; with a
   // condition, where that is set. load_words_of_bit(bytes, bit, words): from the word on that holds each lane's own
-  // bit; `bytes` is aligned to four.
+  // bit; `bytes` is aligned to four. load_pair(bytes, position, words): two, from a multiple of eight.
   Team::load_words(bytes, a, words);
   Team::load_words_of_bit(bytes, a, words);
+  Team::load_pair(bytes, a, pair);
   Team::store_words(out, a, words);
   Team::store_words(out, a, words, a);
   // funnel_shift(low, high, shift): the low word of (high:low) shifted right by `shift` bits, modulo 32; clamped:
