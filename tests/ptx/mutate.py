@@ -376,10 +376,10 @@ FAULTS = (
     ),
     Fault(STORE, "a region's rows count as whole groups", "(part_.top | part_.bottom) % kRows == 0 &&", ""),
     Fault(STORE, "chunks above and below the region are stored", "y - part_.top < part_.height();", "true;"),
-    Fault(STORE, "a chunk too many in a row", "(Number(first) < chunks_)", "(Number(first) < chunks_ + 1)"),
+    Fault(STORE, "a chunk too many in a row", "exists = chunk < kRows * chunks;", "exists = chunk <= kRows * chunks;"),
     Fault(STORE, "rows above the region are stored", "&& y + row >= part_.top", ""),
     Fault(STORE, "rows below the region are stored", "&& y + row < part_.bottom", ""),
-    Fault(STORE, "chunks begin where the tile does", "chunk * kChunk + begin, 0)", "chunk * kChunk, 0)"),
+    Fault(STORE, "chunks begin where the tile does", "kChunk + begin;", "kChunk;"),
     Fault(
         STORE,
         "columns beyond the region are stored",
