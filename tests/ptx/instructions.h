@@ -72,8 +72,9 @@ inline uint16_t multiply_add_half(uint16_t a, uint16_t b, uint16_t c) {
   const double product = number(a) * number(b), sum = product + number(c);  // the product is exact
   if (std::isnan(sum)) return 0x7FFF;
   // If the sum is not, it is made odd, which keeps the rounding that follows from taking it for a tie.
-  const double rest = std::isinf(sum) ? 0 : std::isless(std::fabs(product), std::fabs(number(c)))
-      ? number(c) - sum + product : product - sum + number(c);
+  const double rest = std::isinf(sum)                                         ? 0
+                      : std::isless(std::fabs(product), std::fabs(number(c))) ? number(c) - sum + product
+                                                                              : product - sum + number(c);
   double odd = sum;
   if (rest != 0 && std::bit_cast<uint64_t>(sum) % 2 == 0)
     odd = std::nextafter(sum, std::copysign(std::numeric_limits<double>::infinity(), rest));

@@ -8,7 +8,7 @@ namespace {
 constexpr uint32_t kThreads = 64;  // in a block
 
 template <uint32_t channels>
-__global__ void __launch_bounds__(kThreads, 8)
+__global__ void __launch_bounds__(kThreads, 6)
     decode_fast16(const uint8_t *buffer, BatchLayout layout, uint32_t first, uint32_t count) {
   decode_tiles<Fast16Tile<WarpLanes, channels>, kThreads>(buffer, layout, first, count);
 }

@@ -14,18 +14,17 @@
 
 namespace l3 {
 
-// Tables indexed by code, one entry of four words: what the fields of a pair are masked with, the minimum twice, the
-// width, 4 * width.
+// A table indexed by code, one entry of two words, so that the table fills the 32 banks of shared memory once: what the
+// fields of a pair are masked with and, from bit 8 on, the minimum twice; the width, and from bit 8 on four times the
+// width.
 struct CodeTable8 {
-  alignas(16) uint32_t words[16][4];
+  alignas(8) uint32_t words[16][2];
 };
 
-L3_HOST_DEVICE void fill_code_table_entry(uint32_t code, uint32_t words[4]) {
+L3_HOST_DEVICE void fill_code_table_entry(uint32_t code, uint32_t words[2]) {
   const uint32_t width = code_width(code), twice = 0x00010001;
-  words[0] = ((1u << width) - 1) * twice;
-  words[1] = (code_minimum(code) & 0xFFu) * twice;
-  words[2] = width;
-  words[3] = 4 * width;
+  words[0] = (((1u << width) - 1) | (code_minimum(code) & 0xFFu) << 8) * twice;
+  words[1] = width | 4 * width << 8;
 }
 
 // The tables of a block.
@@ -47,7 +46,7 @@ struct Fast8Tables<true> : Fast8Tables<false> {
 };
 
 // The records of a channel. Of a unit: codes, a nibble a group; widths of the first, third, ... group, a byte each;
-// position of the unit's octets in the batch; widths of the other groups.
+// position of the unit's octets in the tile, in bits; widths of the other groups.
 struct UnitRecords {
   alignas(16) uint8_t units[kMaxUnits * kUnitRecordSize];
 };
@@ -77,14 +76,15 @@ class Fast8Tile {
 
   // Where a lane's group is found in the records of a row pair.
   struct Place {
-    Number record, code;             // position of the record; rotation to the right that leaves 16 times the code
-    Number even_before, odd_before;  // which groups come before it in the unit: a byte each, 1 or 0
+    Number record, code;             // position of the record; rotation to the right that leaves 8 times the code
+    Number even_before, odd_before;  // for the groups of the unit a byte each: 8 if they come before this one
+
     L3_DEVICE Place() {
       const Number group = Team::index() & 7;
       record = Team::keep((Team::index() >> 3) * kUnitRecordSize);
-      code = Team::keep(group * 4 - 4);
-      even_before = Team::keep(Number(0x01010101) & ones(((group + 1) >> 1) * 8));
-      odd_before = Team::keep(Number(0x01010101) & ones((group >> 1) * 8));
+      code = Team::keep(group * 4 - 3);
+      even_before = Team::keep(Number(0x08080808) & ones(((group + 1) >> 1) * 8));
+      odd_before = Team::keep(Number(0x08080808) & ones((group >> 1) * 8));
     }
   };
 
@@ -100,7 +100,7 @@ class Fast8Tile {
     Number even, odd;  // the row above
     Weights of_even, of_odd;
     Number west_lane, east_lane, west_bytes, east_bytes;  // where neighbours outside the group come from
-    Number sums;                                          // factor of the running sums in rows after the first
+    Number sums;                                          // 1 or 0: factor of running sums in rows after the first
   };
 
   struct ResidualsOrLabels : Residuals {
@@ -110,10 +110,9 @@ class Fast8Tile {
   };
   using Channel = std::conditional_t<full, ResidualsOrLabels, Residuals>;
 
-  // How the colour transform is undone.
+  // How the colour transform is undone: factors, for blue four times, and what is added besides.
   struct ColorFactors {
-    Number green_in_red, red_in_blue, green_in_blue;
-    Number red_middle, blue_middle;
+    Number green_in_red, red_in_blue, green_in_blue, red_middle, blue_middle;
   };
 
  public:
@@ -127,7 +126,8 @@ class Fast8Tile {
     const l3_rect rect = tile_rect(image, tile.x, tile.y);
     const TileShape shape = shape_of(rect);
     Channel state[channels];
-    const uint32_t transform = parse(buffer, tile.bytes, shape, tables, shared, state);
+    const uint8_t *bytes = buffer + tile.bytes;
+    const uint32_t transform = parse(bytes, shape, tables, shared, state);
     const ColorFactors colors = color_factors(transform);
     const bool converts = full && image.converts();
     RowStore<Team, channels> store(image, rect, active && !converts);
@@ -140,7 +140,7 @@ class Fast8Tile {
         Number even[channels][2], odd[channels][2];
         L3_UNROLL
         for (uint32_t c = 0; c < channels; c++)
-          decode_pair(buffer, tile.bytes, y / 2 + pair, shared.records[c], place, tables, state[c], even[c], odd[c]);
+          decode_pair(bytes, y / 2 + pair, shared.records[c], place, tables, state[c], even[c], odd[c]);
         L3_UNROLL
         for (uint32_t i = 0; i < 2; i++) {
           Number pixels_even[channels], pixels_odd[channels];
@@ -165,6 +165,7 @@ class Fast8Tile {
     return lockstep::load_unaligned<Team>(bytes, position);
   }
 
+  // The low `count` (0 to 32) bits.
   static L3_DEVICE Number ones(const Number &count) { return l3::ones<Team>(count); }
 
   // a * factors + b, half by half.
@@ -172,32 +173,43 @@ class Fast8Tile {
     return Team::multiply_add_halves(a, factors, b);
   }
 
+  // Bit `position` (0 to 63) of a pair of words, and how many bits are set below it.
+  struct Bitmap {
+    Number low, high;
+    L3_DEVICE Number bits_from(const Number &position) const {
+      return Team::select(position < 32, low, high) >> (position & 31);
+    }
+    L3_DEVICE Number rank(const Number &position) const {
+      const Number in_low = Team::count_bits(low & ones(position));
+      return in_low + Team::select(position < 32, 0, Team::count_bits(high & ones(position - 32)));
+    }
+  };
+
   // Reads heads, palettes and index words, or label maps: sets up the channels and their records. Returns the colour
   // transform.
-  L3_DEVICE uint32_t parse(const uint8_t *buffer, uint32_t tile, TileShape shape, const Tables &tables, Shared &shared,
+  L3_DEVICE uint32_t parse(const uint8_t *bytes, TileShape shape, const Tables &tables, Shared &shared,
                            Channel (&state)[channels]) {
     const Missing missing(shape.width);
-    uint32_t body = tile + fast_heads_size(channels, 8);
+    const Units units(shape);
+    uint32_t body = fast_heads_size(channels, 8);
     L3_UNROLL
     for (uint32_t c = 0; c < channels; c++) {
-      const ChannelHead head = read_channel_head(buffer + tile, c, 8);
+      const ChannelHead head = read_channel_head(bytes, c, 8);
       static_cast<Residuals &>(state[c]) = start_channel(head, missing);
+      bool any_residuals = true, here = true;
       if constexpr (full) {
-        const bool is_label_map = head.predictor() == kLabelMap;
-        state[c].residuals = is_label_map ? 0 : ~0u;
-        state[c].any_residuals = Team::any(!is_label_map);
-        state[c].any_labels = Team::any(is_label_map);
+        here = head.predictor() != kLabelMap;
+        state[c].residuals = here ? ~0u : 0;
+        state[c].any_residuals = any_residuals = Team::any(here);
+        state[c].any_labels = Team::any(!here);
         if (state[c].any_labels)
-          state[c].labels.parse(buffer + tile, body - tile, head.first, shape, is_label_map, tables.marks,
-                                shared.records[c].labels);
-        if (state[c].any_residuals)
-          expand_records(buffer, body, head, shape, !is_label_map, shared.records[c].residuals);
-      } else {
-        expand_records(buffer, body, head, shape, true, shared.records[c].residuals);
+          state[c].labels.parse(bytes, body, head.first, shape, !here, tables.marks, shared.records[c].labels);
       }
+      if (any_residuals)
+        expand_records(bytes, body, head.index_bits(), head.has_bitmap(), units, here, shared.records[c].residuals);
       body += head.body_size;
     }
-    return color_of(buffer[tile]);
+    return color_of(bytes[0]);
   }
 
   // Which samples have no neighbour in the tile, a half each.
@@ -219,7 +231,7 @@ class Fast8Tile {
     const bool is_left = predictor == kLeft;
     Residuals channel;
     channel.even = channel.odd = Number(head.first) * kHalves;
-    // N stands for the neighbour that is missing. 4, 6 and 8 are kTwo / 32 apart.
+    // N stands for a neighbour that is missing. In half precision 4, 6 and 8 are 0x200 apart.
     const uint32_t here = smooth ? kFour : is_left ? 0 : kEight, others = is_left ? kEight : 0;
     const auto neighbours = [&](const Number &gone) { return (Number(kHalves) - gone) * (smooth * 0x4000) + others; };
     channel.of_even.here = (missing.west_of_even + missing.east_of_even) * (smooth * 0x200) + here;
@@ -240,74 +252,97 @@ class Fast8Tile {
     return channel;
   }
 
-  // Expands a channel's index words, and writes the records, where `here` is set: four units a lane.
-  L3_DEVICE void expand_records(const uint8_t *buffer, uint32_t body, const ChannelHead &head, TileShape shape,
-                                bool here, UnitRecords &records) {
-    const uint32_t index_bits = head.index_bits();
+  // The four units, side by side, whose index words a lane expands.
+  struct Units {
+    uint32_t count;               // in the tile
+    Number first, exist, before;  // the first; which of the four exist, a bit each; how many come before them
+    Number groups[2];             // nibbles of the groups that are inside the tile, in units at the left and the right
+    Number record, record_step;   // position of the first's record, and from one to the next
+
+    L3_DEVICE explicit Units(TileShape shape) : count(shape.units()), first(Team::index() * 4) {
+      const Bitmap all = all_units(count);
+      exist = all.bits_from(first);
+      before = all.rank(first);
+      // Row pairs of one unit leave every second record to a unit that does not exist, and has no groups.
+      const bool two = shape.units_per_row_pair() == 2;
+      const uint32_t right = two ? shape.groups() - kUnitGroups : shape.groups();
+      groups[0] = two ? Number(~0u) : ones(right * 4);
+      groups[1] = ones(right * 4);
+      record = (two ? first : Team::select(first < 32, first * 2, first * 2 - 63)) * kUnitRecordSize;
+      record_step = (two ? 1 : 2) * kUnitRecordSize;
+    }
+  };
+  static L3_DEVICE Bitmap all_units(uint32_t count) { return {ones(count), ones(count > 32 ? count - 32 : 0)}; }
+
+  // Expands a channel's index words, and writes the records, where `here` is set.
+  static L3_DEVICE void expand_records(const uint8_t *bytes, uint32_t body, uint32_t index_bits, bool has_bitmap,
+                                       const Units &units, bool here, UnitRecords &records) {
     // Palette entries, one a byte: 0 to 3 and 4 to 7.
-    const Number packed = load_unaligned(buffer, body), first = packed & 0x0F0F0F0F, second = packed >> 4 & 0x0F0F0F0F;
+    const Number packed = load_unaligned(bytes, body), first = packed & 0x0F0F0F0F, second = packed >> 4 & 0x0F0F0F0F;
     const Number palette_low = Team::permute_bytes(first, second, 0x5140),
                  palette_high = Team::permute_bytes(first, second, 0x7362);
-    body += palette_size(index_bits, 8);
-    const UnitBitmap<Team> present(buffer, body, head.has_bitmap(), shape);
-    const uint32_t words = body + (head.has_bitmap() ? shape.unit_bitmap_size() : 0);
-    const Number octets = present.count() * index_bits + words;
+    const uint32_t bitmap = body + palette_size(index_bits, 8);
+    Number words = bitmap, present = units.exist, before = units.before, count = units.count;
+    if (Team::any(has_bitmap)) {  // in few tiles
+      Bitmap all = all_units(units.count);
+      all.low = all.low & load_unaligned(bytes, bitmap);
+      all.high = all.high & load_unaligned(bytes, bitmap + 4);
+      present = has_bitmap ? all.bits_from(units.first) : present;
+      before = has_bitmap ? all.rank(units.first) : before;
+      count = has_bitmap ? Team::count_bits(all.low) + Team::count_bits(all.high) : count;
+      words = words + (has_bitmap ? (units.count + 7) / 8 : 0);
+    }
 
-    const uint32_t two_units = shape.units_per_row_pair() - 1;
-    const Number first_unit = present.first_unit(), of_lane = present.of_lane();
-    Number word = present.before_lane() * index_bits + words, sum = 0;
-    Number codes[kLaneUnits], even_widths[kLaneUnits], odd_widths[kLaneUnits], before[kLaneUnits];
+    Number word = words + before * index_bits, sum = 0;
+    Number codes[4], even_widths[4], odd_widths[4], octets[4];
     L3_UNROLL
-    for (uint32_t j = 0; j < kLaneUnits; j++) {
-      const Number is_present = of_lane >> j & 1;
-      const Number groups =
-          shape.groups() - ((first_unit + j) & two_units) * kUnitGroups;  // in the unit, at most eight count
-      codes[j] = codes_of_word(load_unaligned(buffer, word), index_bits, palette_low, palette_high) & ones(groups * 4) &
-                 (0u - is_present);
+    for (uint32_t j = 0; j < 4; j++) {
+      const Number is_present = present >> j & 1;
+      codes[j] = codes_of_word(load_unaligned(bytes, word), index_bits, palette_low, palette_high) &
+                 units.groups[j & 1] * is_present;
       const Number widths = (codes[j] & 0x11111111) + (codes[j] >> 1 & 0x77777777);  // (code + 1) / 2 in each nibble
-      before[j] = sum;
       even_widths[j] = widths & 0x0F0F0F0F, odd_widths[j] = widths >> 4 & 0x0F0F0F0F;
-      sum = Team::dot_bytes(even_widths[j] + odd_widths[j], 0x01010101, sum);
+      octets[j] = sum;
+      sum = Team::dot_bytes(even_widths[j] + odd_widths[j], 0x08080808, sum);
       word = word + is_present * index_bits;
     }
-    const Number start = octets + Team::prefix_sum(sum) - sum;
+    const Number start = (words + count * index_bits) * 8 + Team::prefix_sum(sum) - sum;
     L3_UNROLL
-    for (uint32_t j = 0; j < kLaneUnits; j++) {
-      const Number record[4] = {codes[j], even_widths[j], start + before[j], odd_widths[j]};
-      Team::template store_words<4>(records.units, record_place<Team>(shape, first_unit + j) * kUnitRecordSize, record,
-                                    here);
+    for (uint32_t j = 0; j < 4; j++) {
+      const Number record[4] = {codes[j], even_widths[j], start + octets[j], odd_widths[j]};
+      Team::template store_words<4>(records.units, units.record + units.record_step * j, record, here);
     }
   }
 
   // The eight codes of an index word, a nibble each.
   static L3_DEVICE Number codes_of_word(const Number &word, uint32_t index_bits, const Number &palette_low,
                                         const Number &palette_high) {
-    // Indices move apart until each has a nibble: halves, quarters, eighths.
-    const uint32_t four = (1u << 4 * index_bits) - 1, two = ((1u << 2 * index_bits) - 1) * kHalves;
+    // Indices move apart until each has a nibble: halves, quarters, eighths. What is at 2^n moves to 2^m by adding
+    // 2^m - 2^n times itself, which spares a mask.
+    const uint32_t all = (1u << (8 * index_bits & 31)) - 1, two = ((1u << 2 * index_bits) - 1) * kHalves;
     const uint32_t one = ((1u << index_bits) - 1) * 0x01010101u;
-    Number indices = (word & four) | (word >> 4 * index_bits & four) << 16;
-    indices = (indices & two) | (indices >> 2 * index_bits & two) << 8;
-    indices = (indices & one) | (indices >> index_bits & one) << 4;
+    Number indices = word & all;
+    indices = indices + (indices >> 4 * index_bits) * ((1u << 16) - (1u << 4 * index_bits));
+    indices = indices + (indices >> 2 * index_bits & two) * ((1u << 8) - (1u << 2 * index_bits));
+    indices = (indices >> index_bits & one) + (indices & one) * 16;  // the second of each two first
     const Number low = Team::permute_bytes(palette_low, palette_high, indices);
     const Number high = Team::permute_bytes(palette_low, palette_high, indices >> 16);
-    // From a byte to a nibble each.
-    const Number low_pairs = low | low >> 4, high_pairs = high | high >> 4;
-    const Number looked_up = Team::permute_bytes(low_pairs, high_pairs, 0x6420);
+    // From a byte to a nibble each: in the second and the last byte two codes meet.
+    const Number looked_up = Team::permute_bytes(low * 0x1001, high * 0x1001, 0x7531);
     return has_palette(index_bits, 8) ? looked_up : word;
   }
 
   // Decodes a row pair of a channel into pairs of samples.
   template <typename Records>
-  L3_DEVICE void decode_pair(const uint8_t *buffer, uint32_t tile, uint32_t pair, const Records &records,
-                             const LanePlace &place, const Tables &tables, Channel &channel, Number (&even)[2],
-                             Number (&odd)[2]) const {
+  L3_DEVICE void decode_pair(const uint8_t *bytes, uint32_t pair, const Records &records, const LanePlace &place,
+                             const Tables &tables, Channel &channel, Number (&even)[2], Number (&odd)[2]) const {
     if constexpr (!full) {
-      decode_residuals(buffer, pair, records.residuals, place, tables.codes, channel, even, odd);
+      decode_residuals(bytes, pair, records.residuals, place, tables.codes, channel, even, odd);
     } else {
       Number labels_even[2] = {channel.even, channel.even}, labels_odd[2] = {channel.odd, channel.odd};
       if (channel.any_labels && channel.labels.find_marks(pair, records.labels)) {
         Number rows[2][4];
-        channel.labels.decode_pair(buffer + tile, place, tables.marks, records.labels, rows);
+        channel.labels.decode_pair(bytes, place, tables.marks, records.labels, rows);
         L3_UNROLL
         for (uint32_t i = 0; i < 2; i++)
           labels_even[i] = rows[i][2] * 0x10000 + rows[i][0], labels_odd[i] = rows[i][3] * 0x10000 + rows[i][1];
@@ -315,7 +350,7 @@ class Fast8Tile {
       L3_UNROLL
       for (uint32_t i = 0; i < 2; i++) even[i] = labels_even[i], odd[i] = labels_odd[i];
       if (channel.any_residuals)
-        decode_residuals(buffer, pair, records.residuals, place, tables.codes, channel, even, odd);
+        decode_residuals(bytes, pair, records.residuals, place, tables.codes, channel, even, odd);
       if (!channel.any_labels) return;
       L3_UNROLL
       for (uint32_t i = 0; i < 2; i++) {
@@ -326,30 +361,30 @@ class Fast8Tile {
     }
   }
 
-  L3_DEVICE void decode_residuals(const uint8_t *buffer, uint32_t pair, const UnitRecords &records, const Place &place,
+  L3_DEVICE void decode_residuals(const uint8_t *bytes, uint32_t pair, const UnitRecords &records, const Place &place,
                                   const CodeTable8 &table, Channel &channel, Number (&even)[2],
                                   Number (&odd)[2]) const {
     const bool is_first = pair == 0;
-    Number record[4], code[4], octet[3];
+    Number record[4], code[2], octet[3];
     Team::template load_words<4>(records.units + pair * 2 * kUnitRecordSize, place.record, record);
     if constexpr (full)  // lanes of label maps read nothing of their own
       for (Number &word : record) word = word & channel.residuals;
-    Team::template load_words<4>(reinterpret_cast<const uint8_t *>(table.words),
-                                 Team::funnel_shift(record[0], record[0], place.code) & 0xF0, code);
-    const Number position =
+    Team::load_pair(reinterpret_cast<const uint8_t *>(table.words),
+                    Team::funnel_shift(record[0], record[0], place.code) & 0x78, code);
+    const Number bit =
         Team::dot_bytes(record[1], place.even_before, Team::dot_bytes(record[3], place.odd_before, record[2]));
-    const Number width = code[2];
-    Team::template load_words<3>(buffer, position & ~3u, octet);
-    const Number low = Team::funnel_shift(octet[0], octet[1], position << 3);
-    const Number high = Team::funnel_shift(octet[1], octet[2], position << 3);
+    const Number minimum = Team::permute_bytes(code[0], 0, 0x4341), width = code[1];  // the width in its low five bits
+    Team::template load_words_of_bit<3>(bytes, bit, octet);
+    const Number low = Team::funnel_shift(octet[0], octet[1], bit);
+    const Number high = Team::funnel_shift(octet[1], octet[2], bit);
     // The lower row's fields start 4 * width bits later.
-    const Number of_row[2] = {low, Team::funnel_shift_clamped(low, high, code[3])};
+    const Number of_row[2] = {low, Team::funnel_shift_clamped(low, high, width >> 8)};
     Number sums[2];
     L3_UNROLL
     for (uint32_t i = 0; i < 2; i++) {
-      const Number pairs = Team::permute_bytes(of_row[i], of_row[i] >> (width << 1), 0x5410);
-      even[i] = (pairs & code[0]) + code[1];
-      odd[i] = (pairs >> width & code[0]) + code[1];
+      const Number pairs = Team::permute_bytes(of_row[i], Team::funnel_shift(of_row[i], 0, width << 1), 0x5410);
+      even[i] = (pairs & code[0] & kPairMask) + minimum;
+      odd[i] = (Team::funnel_shift(pairs, 0, width) & code[0] & kPairMask) + minimum;
       sums[i] = even[i] + odd[i];
     }
     // Totals of both rows share the scan, a half each: neither can overflow.

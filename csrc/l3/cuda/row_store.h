@@ -13,7 +13,8 @@ constexpr uint32_t kStoredRows = 4;  // at a time
 template <uint32_t pixel_size>
 struct SharedRows {
   static constexpr uint32_t kRowSize = L3_TILE * pixel_size;  // bytes
-  alignas(16) uint8_t bytes[kStoredRows * kRowSize + 16];
+  // What is behind the last row keeps the words that a warp's two teams store in different banks.
+  alignas(16) uint8_t bytes[kStoredRows * kRowSize + 64];
 
   L3_DEVICE uint8_t *row(uint32_t y) { return bytes + y * kRowSize; }
 };
@@ -35,11 +36,16 @@ class RowStore {
     const bool in_chunks = active && aligned && (part_.top | part_.bottom) % kRows == 0 && row_stride_ < 1u << 30;
     in_rows_ = active && !in_chunks;
     any_in_rows_ = Team::any(in_rows_);
-    // Four lanes a row, which take 64 bytes of it at a time.
-    const Number row = Team::index() >> 2, chunk = Team::index() & 3, chunks = in_chunks ? size / kChunk : 0;
-    chunks_ = Team::select(chunk < chunks, chunks - chunk, 0);
-    from_ = Team::select(chunk < chunks, row * kRowSize + chunk * kChunk + begin, 0);
-    to_ = row * uint32_t(row_stride_) + chunk * kChunk + begin;
+    // The four rows' chunks are counted row by row, so that lanes side by side touch as few cache lines as can be.
+    const uint32_t chunks = in_chunks ? size / kChunk : 0;  // in a row
+    L3_UNROLL
+    for (uint32_t i = 0; i < pixel_size; i++) {
+      const Number chunk = Team::index() + i * Team::kCount, exists = chunk < kRows * chunks;
+      const Number row = Number(3) - (chunk < chunks) - (chunk < 2 * chunks) - (chunk < 3 * chunks);
+      const Number in_row = (chunk - row * chunks) * kChunk + begin;
+      from_[i] = Team::keep(Team::select(exists, row * kRowSize + in_row, 0));
+      to_[i] = Team::keep(Team::select(exists, row * uint32_t(row_stride_) + in_row, kNowhere));
+    }
   }
 
   // Stores the rows from tile row `y` on; the next call is for those after them.
@@ -47,10 +53,9 @@ class RowStore {
     const bool inside = y - part_.top < part_.height();
     L3_UNROLL
     for (uint32_t i = 0; i < pixel_size; i++) {
-      const uint32_t first = i * 4;
       Number words[4];
-      Team::template load_words<4>(rows + first * kChunk, from_, words);
-      Team::template store_words<4>(out_ + first * kChunk, to_, words, (Number(first) < chunks_) & inside);
+      Team::template load_words<4>(rows, from_[i], words);
+      Team::template store_words<4>(out_, to_[i], words, (to_[i] < kNowhere) & inside);
     }
     if (any_in_rows_) {
       for (uint32_t row = 0; row < kRows; row++) {
@@ -64,12 +69,13 @@ class RowStore {
   }
 
  private:
+  static constexpr uint32_t kNowhere = ~0u;
+
   const TileEdges part_;
   const uint64_t row_stride_;
   uint8_t *out_;  // the first pixel of the next row, in the region or not
   bool in_rows_, any_in_rows_;
-  // The lane's first chunk, in shared memory and in the output, and how many are left from it to the row's end.
-  Number from_, to_, chunks_;
+  Number from_[pixel_size], to_[pixel_size];  // a lane's chunks, in shared memory and in the output
 };
 
 // Writes the same rows to the output of an image that is converted.

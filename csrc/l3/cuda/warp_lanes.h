@@ -13,6 +13,7 @@ struct WarpLanes : ThreadLanes {
   static L3_DEVICE Number broadcast(Number a, uint32_t lane) { return __shfl_sync(kAll, a, int(lane), kCount); }
   static L3_DEVICE Number from_lane(Number a, Number lane) { return __shfl_sync(kAll, a, int(lane), kCount); }
   static L3_DEVICE Number keep(Number a) {
+    // A shuffle from the lane itself: the compiler takes its result as it is.
     asm volatile("shfl.sync.idx.b32 %0, %0, %1, 0x1f, -1;" : "+r"(a) : "r"(threadIdx.x % 32));
     return a;
   }
@@ -20,8 +21,9 @@ struct WarpLanes : ThreadLanes {
   static L3_DEVICE void sync() { __syncwarp(); }
 
   static L3_DEVICE Number prefix_sum(Number a) {
-    // The shuffle's predicate says whether its source lane is in the team, which spares a comparison a step. Volatile:
-    // the shuffles stay where all lanes meet.
+    // The shuffle's predicate says whether its source lane is in the team, which spares a comparison a step. The first
+    // step multiplies, since a sum under a predicate must take the place of `a`, of which the caller may need a copy.
+    // Volatile: the shuffles stay where all lanes meet.
     asm volatile(
         "{ .reg .pred p; .reg .u32 q;"
         "shfl.sync.up.b32 q, %0, 1, 0x1000, -1; mad.lo.u32 %0, q, %1, %0;"
@@ -52,13 +54,24 @@ struct WarpLanes : ThreadLanes {
       const uint4 loaded = *reinterpret_cast<const uint4 *>(bytes + position);
       words[0] = loaded.x, words[1] = loaded.y, words[2] = loaded.z, words[3] = loaded.w;
     } else {
-      // The compiler does not see that this is the quotient: else it would mask the position, add 64 bits in two steps
-      // and need an instruction more than a multiply-add takes.
-      uint32_t word;
-      asm("shr.u32 %0, %1, 2;" : "=r"(word) : "r"(position));
       L3_UNROLL
-      for (uint32_t k = 0; k < count; k++) words[k] = reinterpret_cast<const uint32_t *>(bytes)[uint64_t(word) + k];
+      for (uint32_t k = 0; k < count; k++) words[k] = *reinterpret_cast<const uint32_t *>(bytes + position + 4 * k);
     }
+  }
+
+  static L3_DEVICE void load_pair(const uint8_t *bytes, Number position, Number (&words)[2]) {
+    const uint2 loaded = *reinterpret_cast<const uint2 *>(bytes + position);
+    words[0] = loaded.x, words[1] = loaded.y;
+  }
+
+  template <uint32_t count>
+  static L3_DEVICE void load_words_of_bit(const uint8_t *bytes, Number bit, Number (&words)[count]) {
+    // If the compiler saw the shift, it would mask a position in bytes and add it in two steps, where a multiply-add is
+    // enough for the number of a word.
+    uint32_t word;
+    asm("shr.u32 %0, %1, 5;" : "=r"(word) : "r"(bit));
+    L3_UNROLL
+    for (uint32_t k = 0; k < count; k++) words[k] = reinterpret_cast<const uint32_t *>(bytes)[uint64_t(word) + k];
   }
 
   template <uint32_t count>

@@ -186,6 +186,13 @@ struct HostLanes {
     for (uint32_t i = 0; i < kCount; i++)
       for (uint32_t k = 0; k < count; k++) words[k].lane[i] = l3::load<uint32_t>(bytes + position.lane[i] + 4 * k);
   }
+  static void load_pair(const uint8_t *bytes, const Number &position, Number (&words)[2]) {
+    load_words(bytes, position, words);
+  }
+  template <uint32_t count>
+  static void load_words_of_bit(const uint8_t *bytes, const Number &bit, Number (&words)[count]) {
+    load_words(bytes, bit >> 5 << 2, words);
+  }
   template <uint32_t count>
   static void store_words(uint8_t *bytes, const Number &position, const Number (&words)[count],
                           const Number &condition = 1) {

@@ -53,11 +53,16 @@ concept Lanes =
 
 // A team whose lanes move words too, and whose control flow is that of all teams that move in step with it.
 template <typename Team, typename Number = typename Team::Number>
-concept WordLanes = Lanes<Team> && requires(const Number &a, const uint8_t *bytes, uint8_t *out, Number (&words)[4]) {
+concept WordLanes = Lanes<Team> && requires(const Number &a, const uint8_t *bytes, uint8_t *out, Number (&pair)[2],
+                                            Number (&words)[4]) {
   // load_words(bytes, position, words): as many words as `words` has from each lane's own position, which is a
-  // multiple of four, or of sixteen for four words. store_words(bytes, position, words): the reverse, of two words
-  // to a multiple of eight; with a condition, where that is set.
+  // multiple of four, or of sixteen for four words. store_words(bytes, position, words): the reverse, of two
+  // words to a multiple of eight; with a condition, where that is set. load_words_of_bit(bytes, bit, words): from the
+  // word on that holds each lane's own bit; `bytes` is aligned to four. load_pair(bytes, position, words): two, from a
+  // multiple of eight.
   Team::load_words(bytes, a, words);
+  Team::load_words_of_bit(bytes, a, words);
+  Team::load_pair(bytes, a, pair);
   Team::store_words(out, a, words);
   Team::store_words(out, a, words, a);
   // funnel_shift(low, high, shift): the low word of (high:low) shifted right by `shift` bits, modulo 32; clamped:
@@ -69,9 +74,9 @@ concept WordLanes = Lanes<Team> && requires(const Number &a, const uint8_t *byte
   { Team::permute_bytes(a, a, a) } -> std::same_as<Number>;
   // dot_bytes(a, b, sum): the sum of the products of a's and b's bytes, added to `sum`.
   { Team::dot_bytes(a, a, a) } -> std::same_as<Number>;
-  // multiply_add_halves(a, b, c): a * b + c in each 16-bit half, which holds a half-precision number, rounded once,
-  // to nearest. An integer below 2048 is a half-precision number too, itself times 2^-24: sums of such integers,
-  // and their products with numbers, are integers again, and exact below 2048.
+  // multiply_add_halves(a, b, c): a * b + c in each 16-bit half, which holds a half-precision number, rounded once, to
+  // nearest. An integer below 2048 is such a number too, itself times 2^-24; what results from integers a and c and any
+  // factor b is rounded to an integer again, if it is below 2048.
   { Team::multiply_add_halves(a, a, a) } -> std::same_as<Number>;
   // The same number, as one that comes from elsewhere: a compiler may compute a number anew wherever it is used, to
   // spare a register, which costs more in a loop.

@@ -29,6 +29,10 @@ struct BoundedLanes : CheckedLanes {
     check_bounds(bytes, position, 4 * count);
     CheckedLanes::load_words(bytes, position, words);
   }
+  template <uint32_t count>
+  static void load_words_of_bit(const uint8_t *bytes, const Number &bit, Number (&words)[count]) {
+    load_words(bytes, bit >> 5 << 2, words);
+  }
   template <typename Sample>
   static void store(Sample *plane, const Number &position, const Number &value, const Number &condition = 1) {
     for (uint32_t i = 0; i < kCount; i++) CHECK(!condition.lane[i] || position.lane[i] < kPlaneSize);

@@ -13,6 +13,14 @@ struct CheckedLanes : HostLanes {
     check_alignment<count == 4 ? 16 : 4>(bytes, position, 1);
     HostLanes::load_words(bytes, position, words);
   }
+  static void load_pair(const uint8_t *bytes, const Number &position, Number (&words)[2]) {
+    check_alignment<8>(bytes, position, 1);
+    HostLanes::load_pair(bytes, position, words);
+  }
+  template <uint32_t count>
+  static void load_words_of_bit(const uint8_t *bytes, const Number &bit, Number (&words)[count]) {
+    load_words(bytes, bit >> 5 << 2, words);
+  }
   template <uint32_t count>
   static void store_words(uint8_t *bytes, const Number &position, const Number (&words)[count],
                           const Number &condition = 1) {
