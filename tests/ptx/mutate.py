@@ -416,7 +416,9 @@ FAULTS = (
         "group = Team::index() & 7",
         "group = Team::index()",
     ),
-    Fault(FAST8_TILE, "records of every second row pair", "(y / 2 + pair) * 2 *", "(y / 2 + pair) *"),
+    Fault(
+        FAST8_TILE, "records of every second row pair", "pair * 2 * Shared::kRecordSize", "pair * Shared::kRecordSize"
+    ),
     Fault(FAST8_TILE, "bitmaps are passed over", "present = has_bitmap ? all.bits_from(units.first) : present;", ""),
     Fault(GENERAL_TILE, "channels that are not there are decoded", "if (c >= channels || tile", "if (tile"),
     Fault(GENERAL_TILE, "both warps write all rows", "y += kThreads / kWarp", "y += 1"),

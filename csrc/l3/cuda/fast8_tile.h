@@ -35,6 +35,11 @@ struct Fast8Shared {
   // Codes, a nibble a group; widths of the unit's first, third, ... group, a byte each; position of its octets in the
   // tile, in bits; widths of the other groups.
   static constexpr uint32_t kRecordSize = 16;
+  // The record of a unit is number `unit ^ swizzle(unit)`: lanes that store every fourth unit's meet in no bank.
+  template <typename Number>
+  static L3_DEVICE Number swizzle(const Number &unit) {
+    return unit >> 3 & 3;
+  }
   alignas(16) uint8_t records[channels][kMaxUnits * kRecordSize];
   // What is behind the last row keeps the words that a warp's two teams store in different banks.
   alignas(16) uint8_t rows[kRows * kRowSize + 64];
@@ -61,6 +66,9 @@ class Fast8Tile {
       code = Team::keep(group * 4 - 3);
       even_before = Team::keep(Number(0x08080808) & ones(((group + 1) >> 1) * 8));
       odd_before = Team::keep(Number(0x08080808) & ones((group >> 1) * 8));
+    }
+    L3_DEVICE Number record_of(uint32_t pair, uint32_t swizzle) const {
+      return (record + pair * 2 * Shared::kRecordSize) ^ swizzle;
     }
   };
 
@@ -97,13 +105,14 @@ class Fast8Tile {
 
     const Place place;
     for (uint32_t y = 0; Team::any(Number(y) < shape.height); y += Shared::kRows) {
+      const uint32_t swizzle = Shared::swizzle(y) * Shared::kRecordSize;  // two units a row pair: as many as rows
       L3_UNROLL
       for (uint32_t pair = 0; pair < Shared::kRows / 2; pair++) {
         Number even[channels][2], odd[channels][2];
         L3_UNROLL
         for (uint32_t c = 0; c < channels; c++)
-          decode_pair(bytes, shared.records[c] + (y / 2 + pair) * 2 * Shared::kRecordSize, place, table, y + pair == 0,
-                      state[c], even[c], odd[c]);
+          decode_pair(bytes, shared.records[c] + y * Shared::kRecordSize, place.record_of(pair, swizzle), place, table,
+                      y + pair == 0, state[c], even[c], odd[c]);
         L3_UNROLL
         for (uint32_t i = 0; i < 2; i++) {
           Number pixels_even[channels], pixels_odd[channels];
@@ -210,6 +219,7 @@ class Fast8Tile {
     Number first, exist, before;  // the first; which of the four exist, a bit each; how many come before them
     Number groups[2];             // nibbles of the groups that are inside the tile, in units at the left and the right
     Number record, record_step;   // position of the first's record, and from one to the next
+    Number swizzle;               // of all four
 
     L3_DEVICE explicit Units(TileShape shape) : count(shape.units()), first(Team::index() * 4) {
       const Bitmap all = all_units(count);
@@ -220,7 +230,9 @@ class Fast8Tile {
       const uint32_t right = two ? shape.groups() - kUnitGroups : shape.groups();
       groups[0] = two ? Number(~0u) : ones(right * 4);
       groups[1] = ones(right * 4);
-      record = (two ? first : Team::select(first < 32, first * 2, first * 2 - 63)) * Shared::kRecordSize;
+      const Number first_record = two ? first : Team::select(first < 32, first * 2, first * 2 - 63);
+      record = first_record * Shared::kRecordSize;
+      swizzle = Shared::swizzle(first_record) * Shared::kRecordSize;
       record_step = (two ? 1 : 2) * Shared::kRecordSize;
     }
   };
@@ -262,7 +274,7 @@ class Fast8Tile {
     L3_UNROLL
     for (uint32_t j = 0; j < 4; j++) {
       const Number record[4] = {codes[j], even_widths[j], start + octets[j], odd_widths[j]};
-      Team::template store_words<4>(records, units.record + units.record_step * j, record);
+      Team::template store_words<4>(records, (units.record + units.record_step * j) ^ units.swizzle, record);
     }
   }
 
@@ -285,10 +297,11 @@ class Fast8Tile {
   }
 
   // Decodes a row pair of a channel into pairs of samples.
-  L3_DEVICE void decode_pair(const uint8_t *bytes, const uint8_t *records, const Place &place, const CodeTable8 &table,
-                             bool is_first, Channel &channel, Number (&even)[2], Number (&odd)[2]) const {
+  L3_DEVICE void decode_pair(const uint8_t *bytes, const uint8_t *records, const Number &position_of_record,
+                             const Place &place, const CodeTable8 &table, bool is_first, Channel &channel,
+                             Number (&even)[2], Number (&odd)[2]) const {
     Number record[4], code[2], octet[3];
-    Team::template load_words<4>(records, place.record, record);
+    Team::template load_words<4>(records, position_of_record, record);
     Team::load_pair(reinterpret_cast<const uint8_t *>(table.words),
                     Team::funnel_shift(record[0], record[0], place.code) & 0x78, code);
     const Number bit =
