@@ -48,6 +48,11 @@ struct Fast8Tables<true> : Fast8Tables<false> {
 // The records of a channel. Of a unit: codes, a nibble a group; widths of the first, third, ... group, a byte each;
 // position of the unit's octets in the tile, in bits; widths of the other groups.
 struct UnitRecords {
+  // The record of a unit is number `unit ^ swizzle(unit)`: lanes that store every fourth unit's meet in no bank.
+  template <typename Number>
+  static L3_DEVICE Number swizzle(const Number &unit) {
+    return unit >> 3 & 3;
+  }
   alignas(16) uint8_t units[kMaxUnits * kUnitRecordSize];
 };
 
@@ -76,7 +81,7 @@ class Fast8Tile {
 
   // Where a lane's group is found in the records of a row pair.
   struct Place {
-    Number record, code;             // position of the record; rotation to the right that leaves 8 times the code
+    Number record, code;             // position of its unit's; rotation to the right that leaves 8 times the code
     Number even_before, odd_before;  // for the groups of the unit a byte each: 8 if they come before this one
 
     L3_DEVICE Place() {
@@ -85,6 +90,11 @@ class Fast8Tile {
       code = Team::keep(group * 4 - 3);
       even_before = Team::keep(Number(0x08080808) & ones(((group + 1) >> 1) * 8));
       odd_before = Team::keep(Number(0x08080808) & ones((group >> 1) * 8));
+    }
+    // In row pair `pair` from row `y` on, a multiple of 4: two units a row pair, as many as rows.
+    L3_DEVICE Number record_of(uint32_t y, uint32_t pair) const {
+      const uint32_t swizzle = UnitRecords::swizzle(y) * kUnitRecordSize;
+      return ((record + pair * 2 * kUnitRecordSize) ^ swizzle) + y * kUnitRecordSize;
     }
   };
 
@@ -140,7 +150,7 @@ class Fast8Tile {
         Number even[channels][2], odd[channels][2];
         L3_UNROLL
         for (uint32_t c = 0; c < channels; c++)
-          decode_pair(bytes, y / 2 + pair, shared.records[c], place, tables, state[c], even[c], odd[c]);
+          decode_pair(bytes, y, pair, shared.records[c], place, tables, state[c], even[c], odd[c]);
         L3_UNROLL
         for (uint32_t i = 0; i < 2; i++) {
           Number pixels_even[channels], pixels_odd[channels];
@@ -172,18 +182,6 @@ class Fast8Tile {
   static L3_DEVICE Number multiply_add(const Number &a, Number factors, const Number &b) {
     return Team::multiply_add_halves(a, factors, b);
   }
-
-  // Bit `position` (0 to 63) of a pair of words, and how many bits are set below it.
-  struct Bitmap {
-    Number low, high;
-    L3_DEVICE Number bits_from(const Number &position) const {
-      return Team::select(position < 32, low, high) >> (position & 31);
-    }
-    L3_DEVICE Number rank(const Number &position) const {
-      const Number in_low = Team::count_bits(low & ones(position));
-      return in_low + Team::select(position < 32, 0, Team::count_bits(high & ones(position - 32)));
-    }
-  };
 
   // Reads heads, palettes and index words, or label maps: sets up the channels and their records. Returns the colour
   // transform.
@@ -254,25 +252,26 @@ class Fast8Tile {
 
   // The four units, side by side, whose index words a lane expands.
   struct Units {
-    uint32_t count;               // in the tile
-    Number first, exist, before;  // the first; which of the four exist, a bit each; how many come before them
-    Number groups[2];             // nibbles of the groups that are inside the tile, in units at the left and the right
-    Number record, record_step;   // position of the first's record, and from one to the next
+    TileShape shape;
+    Number exist, before;        // which of the four exist, a bit each; how many come before them
+    Number groups[2];            // nibbles of the groups that are inside the tile, in units at the left and the right
+    Number record, record_step;  // position of the first's record, and from one to the next
+    Number swizzle;              // of all four
 
-    L3_DEVICE explicit Units(TileShape shape) : count(shape.units()), first(Team::index() * 4) {
-      const Bitmap all = all_units(count);
-      exist = all.bits_from(first);
-      before = all.rank(first);
-      // Row pairs of one unit leave every second record to a unit that does not exist, and has no groups.
+    L3_DEVICE explicit Units(TileShape tile) : shape(tile) {
+      const UnitBitmap<Team> all(shape);
+      exist = all.of_lane();
+      before = all.before_lane();
       const bool two = shape.units_per_row_pair() == 2;
       const uint32_t right = two ? shape.groups() - kUnitGroups : shape.groups();
       groups[0] = two ? Number(~0u) : ones(right * 4);
       groups[1] = ones(right * 4);
-      record = (two ? first : Team::select(first < 32, first * 2, first * 2 - 63)) * kUnitRecordSize;
+      const Number first = record_place<Team>(shape, UnitBitmap<Team>::first_unit());
+      record = first * kUnitRecordSize;
+      swizzle = UnitRecords::swizzle(first) * kUnitRecordSize;
       record_step = (two ? 1 : 2) * kUnitRecordSize;
     }
   };
-  static L3_DEVICE Bitmap all_units(uint32_t count) { return {ones(count), ones(count > 32 ? count - 32 : 0)}; }
 
   // Expands a channel's index words, and writes the records, where `here` is set.
   static L3_DEVICE void expand_records(const uint8_t *bytes, uint32_t body, uint32_t index_bits, bool has_bitmap,
@@ -281,19 +280,17 @@ class Fast8Tile {
     const Number packed = load_unaligned(bytes, body), first = packed & 0x0F0F0F0F, second = packed >> 4 & 0x0F0F0F0F;
     const Number palette_low = Team::permute_bytes(first, second, 0x5140),
                  palette_high = Team::permute_bytes(first, second, 0x7362);
-    const uint32_t bitmap = body + palette_size(index_bits, 8);
-    Number words = bitmap, present = units.exist, before = units.before, count = units.count;
+    const uint32_t bitmap = body + palette_size(index_bits, 8),
+                   words = bitmap + (has_bitmap ? units.shape.unit_bitmap_size() : 0);
+    Number present = units.exist, before = units.before, count = units.shape.units();
     if (Team::any(has_bitmap)) {  // in few tiles
-      Bitmap all = all_units(units.count);
-      all.low = all.low & load_unaligned(bytes, bitmap);
-      all.high = all.high & load_unaligned(bytes, bitmap + 4);
-      present = has_bitmap ? all.bits_from(units.first) : present;
-      before = has_bitmap ? all.rank(units.first) : before;
-      count = has_bitmap ? Team::count_bits(all.low) + Team::count_bits(all.high) : count;
-      words = words + (has_bitmap ? (units.count + 7) / 8 : 0);
+      const UnitBitmap<Team> units_present(bytes, bitmap, has_bitmap, units.shape);
+      present = units_present.of_lane();
+      before = units_present.before_lane();
+      count = units_present.count();
     }
 
-    Number word = words + before * index_bits, sum = 0;
+    Number word = before * index_bits + words, sum = 0;
     Number codes[4], even_widths[4], odd_widths[4], octets[4];
     L3_UNROLL
     for (uint32_t j = 0; j < 4; j++) {
@@ -306,11 +303,12 @@ class Fast8Tile {
       sum = Team::dot_bytes(even_widths[j] + odd_widths[j], 0x08080808, sum);
       word = word + is_present * index_bits;
     }
-    const Number start = (words + count * index_bits) * 8 + Team::prefix_sum(sum) - sum;
+    const Number start = (count * index_bits + words) * 8 + Team::prefix_sum(sum) - sum;
     L3_UNROLL
     for (uint32_t j = 0; j < 4; j++) {
       const Number record[4] = {codes[j], even_widths[j], start + octets[j], odd_widths[j]};
-      Team::template store_words<4>(records.units, units.record + units.record_step * j, record, here);
+      Team::template store_words<4>(records.units, (units.record + units.record_step * j) ^ units.swizzle, record,
+                                    here);
     }
   }
 
@@ -332,15 +330,16 @@ class Fast8Tile {
     return has_palette(index_bits, 8) ? looked_up : word;
   }
 
-  // Decodes a row pair of a channel into pairs of samples.
+  // Decodes row pair `pair` from row `y` on, of a channel, into pairs of samples.
   template <typename Records>
-  L3_DEVICE void decode_pair(const uint8_t *bytes, uint32_t pair, const Records &records, const LanePlace &place,
-                             const Tables &tables, Channel &channel, Number (&even)[2], Number (&odd)[2]) const {
+  L3_DEVICE void decode_pair(const uint8_t *bytes, uint32_t y, uint32_t pair, const Records &records,
+                             const LanePlace &place, const Tables &tables, Channel &channel, Number (&even)[2],
+                             Number (&odd)[2]) const {
     if constexpr (!full) {
-      decode_residuals(bytes, pair, records.residuals, place, tables.codes, channel, even, odd);
+      decode_residuals(bytes, y, pair, records.residuals, place, tables.codes, channel, even, odd);
     } else {
       Number labels_even[2] = {channel.even, channel.even}, labels_odd[2] = {channel.odd, channel.odd};
-      if (channel.any_labels && channel.labels.find_marks(pair, records.labels)) {
+      if (channel.any_labels && channel.labels.find_marks(y / 2 + pair, records.labels)) {
         Number rows[2][4];
         channel.labels.decode_pair(bytes, place, tables.marks, records.labels, rows);
         L3_UNROLL
@@ -350,7 +349,7 @@ class Fast8Tile {
       L3_UNROLL
       for (uint32_t i = 0; i < 2; i++) even[i] = labels_even[i], odd[i] = labels_odd[i];
       if (channel.any_residuals)
-        decode_residuals(bytes, pair, records.residuals, place, tables.codes, channel, even, odd);
+        decode_residuals(bytes, y, pair, records.residuals, place, tables.codes, channel, even, odd);
       if (!channel.any_labels) return;
       L3_UNROLL
       for (uint32_t i = 0; i < 2; i++) {
@@ -361,12 +360,12 @@ class Fast8Tile {
     }
   }
 
-  L3_DEVICE void decode_residuals(const uint8_t *bytes, uint32_t pair, const UnitRecords &records, const Place &place,
-                                  const CodeTable8 &table, Channel &channel, Number (&even)[2],
+  L3_DEVICE void decode_residuals(const uint8_t *bytes, uint32_t y, uint32_t pair, const UnitRecords &records,
+                                  const Place &place, const CodeTable8 &table, Channel &channel, Number (&even)[2],
                                   Number (&odd)[2]) const {
-    const bool is_first = pair == 0;
+    const bool is_first = y + pair == 0;
     Number record[4], code[2], octet[3];
-    Team::template load_words<4>(records.units + pair * 2 * kUnitRecordSize, place.record, record);
+    Team::template load_words<4>(records.units, place.record_of(y, pair), record);
     if constexpr (full)  // lanes of label maps read nothing of their own
       for (Number &word : record) word = word & channel.residuals;
     Team::load_pair(reinterpret_cast<const uint8_t *>(table.words),

@@ -21,16 +21,18 @@ class UnitBitmap {
   using Number = typename Team::Number;
 
  public:
+  // All units are present.
+  L3_DEVICE explicit UnitBitmap(TileShape shape) {
+    const uint32_t units = shape.units();
+    low_ = ones<Team>(units);
+    high_ = ones<Team>(units > 32 ? units - 32 : 0);
+  }
   // The bitmap that stands at `position`, or that of a channel without (`here` is not set): all units are present. Bits
   // past the last unit do not count.
-  L3_DEVICE UnitBitmap(const uint8_t *bytes, uint32_t position, bool here, TileShape shape) : low_(~0u), high_(~0u) {
-    if (Team::any(here)) {
-      low_ = Team::select(here, lockstep::load_unaligned<Team>(bytes, position), ~0u);
-      high_ = Team::select(here, lockstep::load_unaligned<Team>(bytes, position + 4), ~0u);
-    }
-    const uint32_t units = shape.units();
-    low_ = low_ & ones<Team>(units);
-    high_ = high_ & ones<Team>(units > 32 ? units - 32 : 0);
+  L3_DEVICE UnitBitmap(const uint8_t *bytes, uint32_t position, bool here, TileShape shape) : UnitBitmap(shape) {
+    if (!Team::any(here)) return;
+    low_ = low_ & Team::select(here, lockstep::load_unaligned<Team>(bytes, position), ~0u);
+    high_ = high_ & Team::select(here, lockstep::load_unaligned<Team>(bytes, position + 4), ~0u);
   }
 
   L3_DEVICE Number count() const { return Team::count_bits(low_) + Team::count_bits(high_); }
