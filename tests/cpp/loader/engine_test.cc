@@ -231,6 +231,20 @@ TEST(another_order_takes_the_place_of_the_first) {
   CHECK_EQUAL(other.engine->statistics().cache_bytes_planned, int64_t(23 * kMemory));
 }
 
+TEST(another_order_may_begin_with_any_batch_but_not_with_one_that_cannot_be) {
+  const Dataset dataset(23);
+  Reading straight(dataset, 5, 7), other(dataset, 5, 7);
+  const std::vector<int> labels = straight.labels(20);
+  other.engine->set_order(Reading::order(dataset, 5, 7, 6));
+  other.engine->set_order(Reading::order(dataset, 5, 7, 5), 11);
+  CHECK_EQUAL(other.engine->position(), 11);
+  CHECK(other.labels(4) == std::vector<int>(labels.begin() + 55, labels.begin() + 75));
+  CHECK_EQUAL(testing::error_of([&] { other.engine->set_order(Reading::order(dataset, 5, 7, 6), INT64_MAX); }),
+              "There is no batch 9223372036854775807: a reader delivers up to 2^36 samples and 2^24 epochs");
+  CHECK_EQUAL(other.engine->position(), 15);
+  CHECK(other.labels(5) == std::vector<int>(labels.begin() + 75, labels.end()));
+}
+
 TEST(memory_is_bounded_while_the_consumer_holds_batches) {
   const Dataset dataset(60);
   Reading reading(dataset, 5, 20, {.batches_ahead = 2});
