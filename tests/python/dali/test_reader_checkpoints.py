@@ -263,7 +263,8 @@ def test_the_text_of_a_checkpoint(dataset):
     sums = [f"{zlib.crc32(data):08x}" for data in (names, labels.tobytes(), formats, sizes.tobytes())]
     words = (
         "dali_l3-reader=2 seed=7 shard_id=0 files=23 names={} labels={} formats={} sizes={} stage=2 reader=liquid "
-        "policy=liquid read_order=random cache_size=40000 batch_size=4 num_shards=1 pad_last_batch=False"
+        "policy=liquid read_order=random cache_size=40000 batch_size=4 num_shards=1 pad_last_batch=False "
+        "weights=None class_proportions=None epoch_size=None"
     ).format(*sums)
     assert state_of(reading.pipeline.checkpoint()) == with_checksum(words.encode())
 
@@ -315,6 +316,7 @@ class Change:
     named: str = SAME
     beside: dict = field(default_factory=dict)  # arguments that are needed before and after
     in_liquid: str | None = None  # what the error of Liquid says, if not the same
+    by: str | None = None  # the argument that gives it in dali_l3.fn, if it has another name
 
     def error(self, function) -> str:
         return self.named if self.in_liquid is None or function is readers.multi_format else self.in_liquid
@@ -328,6 +330,10 @@ def files_differ(what: str) -> str:
     return f"{what} of the files: not those in the checkpoint"
 
 
+def weights_differ(name: str) -> str:
+    return f"{name}: not those in the checkpoint"
+
+
 def changes(root: str) -> dict[str, Change]:
     """For each argument one that may have an effect."""
     files = [str(path.relative_to(root)) for path in sorted(Path(root).glob("*/*"))]
@@ -338,10 +344,14 @@ def changes(root: str) -> dict[str, Change]:
         "cache_size": Change(80000, differs("cache_size", 40000, 80000)),
         "case_sensitive_filter": Change(True, differs("files", 23, 14), {"file_filters": ["*.png", "*.JPG"]}),
         "check": Change("headers"),
+        "class_balanced": Change("balanced", weights_differ("class_proportions"), by="class_proportions"),
+        "class_proportions": Change([1, 2, 3], weights_differ("class_proportions")),
         "companion_files": Change(files, SAME, listed | {"companion_files": files[::-1]}),
         "companions": Change(["../large"], SAME, {"companions": ["{dir}/{name}"]}, files_differ("sizes")),
         "dir_filters": Change(["class0"], differs("files", 23, 8)),
         "dont_use_mmap": Change(True),
+        "epoch_size": Change(17, differs("epoch_size", None, 17)),
+        "equal_sizes": Change(True),
         "file_filters": Change(["*.png"], differs("files", 23, 14)),
         "file_list": Change(f"{root}/../backwards.txt", files_differ("names")),
         "file_root": Change(f"{root}/../moved"),
@@ -373,11 +383,16 @@ def changes(root: str) -> dict[str, Change]:
         "skip_cached_images": Change(False),  # True is refused
         "stick_to_shard": Change(True, differs("stick_to_shard", False, True), two_shards, SAME),
         "strict": Change(True),
+        "subset_files": Change(files[:9], differs("files", 23, 9), by="subset"),
+        "subset_indices": Change([4, 2], differs("files", 23, 2), by="subset"),
+        "subset_range": Change((0.0, 0.5), differs("files", 23, 12), by="subset"),
+        "subset_seed": Change(5, files_differ("names"), {"subset": 0.5}),
         "substitute": Change(
             f"{root}/{files[0]}", SAME, {"on_error": "substitute", "substitute": f"{root}/{files[1]}"}
         ),
         "tensor_init_bytes": Change(1000),
         "use_o_direct": Change(True),
+        "weights": Change([1.0] * 22 + [2.0], weights_differ("weights")),
     }
 
 
@@ -398,7 +413,7 @@ def test_of_every_argument_it_is_known_whether_the_order_follows_from_it(dataset
     for name in schema.GetArgumentNames():
         change = changes(dataset)[name]
         before = {"file_root": dataset} | ({"cache_size": 40000} if function is readers.liquid else {}) | change.beside
-        after = before | {name: change.value}
+        after = before | {change.by or name: change.value}
         if name == "label_columns":
             after["label_values"] = [0.5] * 23 * change.value
         reading = Reading(function, checkpointing=True, **before)
