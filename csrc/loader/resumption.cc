@@ -20,7 +20,7 @@ constexpr const char *kSummed[] = {"weights", "class_proportions"};
 // Bounds of what is planned again to find the rest of an epoch. What lies beyond comes from a checkpoint that was made
 // by hand.
 constexpr size_t kMostStages = 1000;
-constexpr double kMostReplayed = 0x1p36;  // samples: minutes
+constexpr double kMostReplayed = 0x1p36;  // samples, which takes minutes
 
 struct Difference {
   std::string name, text;

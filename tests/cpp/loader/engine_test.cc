@@ -168,8 +168,8 @@ TEST(samples_that_come_often_are_read_once_if_they_are_held) {
   std::map<int, int> draws;
   for (int i = 0; i < 20; i++)
     for (const auto &sample : engine.next_batch()) {
-      CHECK(bytes_of(*sample) == Dataset::content(sample->label));
-      draws[sample->label]++;
+      CHECK(bytes_of(sample) == Dataset::content(sample.label));
+      draws[sample.label]++;
     }
   CHECK_EQUAL(draws[0] + draws[1], 60);
 
