@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 import zlib
 from collections import Counter
 from dataclasses import dataclass, field
@@ -278,6 +279,31 @@ def test_resuming_after_many_epochs(dataset):
     reading.pass_over(2000)
     resumed = Reading(readers.liquid, checkpoint=reading.pipeline.checkpoint(), **arguments)
     assert resumed.batches(3) == reading.batches(3)
+
+
+def test_ctrl_c_ends_the_planning_of_epochs(dataset, tmp_path, run_python):
+    """A checkpoint made by hand tells of so many that it would take minutes."""
+    arguments = {"file_root": dataset, "cache_size": 40000, "seed": 7}
+    reading = Reading(readers.liquid, checkpointing=True, **arguments)
+    checkpoint = reading.pipeline.checkpoint()
+    words = state_of(checkpoint).split(b" crc32=")[0].replace(b" stage=0", b" stage=%d" % (23 * 10**7 // 4))
+    (tmp_path / "checkpoint").write_bytes(with_state(checkpoint, with_checksum(words)))
+    program = f"""
+        import os, subprocess
+        import dali_l3
+        from nvidia.dali import Pipeline
+
+        with open("checkpoint", "rb") as file:
+            pipeline = Pipeline(batch_size=4, num_threads=1, device_id=None, checkpoint=file.read())
+        with pipeline:
+            pipeline.set_outputs(*dali_l3.fn.readers.liquid(**{arguments!r}, name="reader"))
+        subprocess.Popen(["sh", "-c", f"sleep 2; kill -INT {{os.getpid()}}"])
+        try:
+            pipeline.build()
+        except (RuntimeError, KeyboardInterrupt) as error:
+            print(error, error.__context__)
+    """
+    assert "The planning of epochs was interrupted" in run_python(textwrap.dedent(program))
 
 
 # ---- Other arguments, other files -----------------------------------------------------------------------------------
