@@ -416,6 +416,7 @@ FAULTS = (
         "return Team::index() * 4 + k == width - 1;",
         "return (void)k, (void)width, 0;",
     ),
+    Fault(FAST8_TILE, "records are stored in another order than they are read", ") ^ units.swizzle", ")"),
     Fault(FAST8_TILE, "records of every second row pair", "pair * 2 * kUnitRecordSize", "pair * kUnitRecordSize"),
     Fault(FAST8_TILE, "all rows of a team are running sums", "sums_along_row(predictor) ? kOne : 0", "kOne"),
     Fault(
