@@ -81,7 +81,7 @@ class Fast8Tile {
 
   // Where a lane's group is found in the records of a row pair.
   struct Place {
-    Number record, code;             // position of its unit's; rotation to the right that leaves 8 times the code
+    Number record, code;             // which of a row pair's two, in bytes; rotation right that leaves 8 times the code
     Number even_before, odd_before;  // for the groups of the unit a byte each: 8 if they come before this one
 
     L3_DEVICE Place() {
@@ -91,7 +91,7 @@ class Fast8Tile {
       even_before = Team::keep(Number(0x08080808) & ones(((group + 1) >> 1) * 8));
       odd_before = Team::keep(Number(0x08080808) & ones((group >> 1) * 8));
     }
-    // In row pair `pair` from row `y` on, a multiple of 4: two units a row pair, as many as rows.
+    // Position of the record in row pair `pair` from row `y` on, which is a multiple of 4. A row pair has two.
     L3_DEVICE Number record_of(uint32_t y, uint32_t pair) const {
       const uint32_t swizzle = UnitRecords::swizzle(y) * kUnitRecordSize;
       return ((record + pair * 2 * kUnitRecordSize) ^ swizzle) + y * kUnitRecordSize;
