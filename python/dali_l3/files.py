@@ -8,7 +8,7 @@ import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from .errors import TargetError
@@ -20,6 +20,7 @@ _TIME_UNITS = (1, 100, 10_000_000, 1_000_000_000)
 """In ns: how exactly file systems keep times. Linux's own; NTFS and SMB; exFAT; older ones."""
 
 _BLOCK = 1 << 20  # bytes
+_FICLONE = 0x40049409  # of linux/fs.h, for ioctl
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
@@ -58,11 +59,40 @@ def write_atomically(path: str, data: bytes, mtime_ns: int | None = None) -> Non
 
     Raises TargetError if the file cannot be written, or reads back differently.
     """
+    _replace(path, lambda file: file.write(data), data, mtime_ns)
+
+
+def clone_atomically(source: str, path: str, data: bytes, mtime_ns: int) -> None:
+    """As `write_atomically`, but the file shares its blocks with the file `source`, which holds `data` (a reflink).
+
+    Raises TargetError, also where the file system cannot do that.
+    """
+    with open_regular(source) as original:
+        _replace(path, lambda file: fcntl.ioctl(file.fileno(), _FICLONE, original.fileno()), data, mtime_ns)
+
+
+def link(source: str, path: str) -> None:
+    """Makes `path` another name of the file `source` (a hard link), in the place of what is there.
+
+    Raises TargetError, also where the file system cannot do that.
+    """
+    source = os.path.realpath(source)  # else it would be a name of the symbolic link
+    with target_errors(path):
+        try:
+            os.link(source, path)
+        except FileExistsError:
+            if not os.path.samefile(source, path):
+                os.unlink(path)
+                os.link(source, path)
+
+
+def _replace(path: str, fill: Callable[[BinaryIO], object], data: bytes, mtime_ns: int | None) -> None:
+    """`write_atomically`, with a function that fills the temporary file with `data`."""
     with target_errors(path):
         partial, descriptor = _create_partial(os.path.dirname(path))
         try:
             with open(descriptor, "r+b") as file:  # the lock lasts until the file is closed
-                file.write(data)
+                fill(file)
                 file.flush()
                 if mtime_ns is not None:
                     with contextlib.suppress(OSError):

@@ -37,6 +37,12 @@ Timeout = Annotated[
         show_default="60, and more for large images",
     ),
 ]
+ResizeShorter = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Store images smaller: the shorter side has at most this many pixels."),
+]
+ResizeLonger = Annotated[int | None, typer.Option(metavar="N", min=1, help="The same for the longer side.")]
+ResizePixels = Annotated[int | None, typer.Option(metavar="N", min=1, help="The same for all pixels of an image.")]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", "-n", help="List on standard output what would be done; write nothing.")
 ]

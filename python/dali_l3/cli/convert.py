@@ -19,6 +19,9 @@ from .common import (
     MaxPixels,
     Overwrite,
     ReportFile,
+    ResizeLonger,
+    ResizePixels,
+    ResizeShorter,
     Strict,
     Timeout,
     Workers,
@@ -49,6 +52,21 @@ class Pages(str, enum.Enum):
     SPLIT = "split"
 
 
+class ResizeFilter(str, enum.Enum):
+    """How images are resampled."""
+
+    LANCZOS = "lanczos"
+    NEAREST = "nearest"
+
+
+class SourceAs(str, enum.Enum):
+    """How files that stay as they are get to their place."""
+
+    COPY = "copy"
+    REFLINK = "reflink"
+    HARDLINK = "hardlink"
+
+
 def convert(
     source: Annotated[str, typer.Argument(metavar="SRC", help="An image file, or a folder of them.")],
     target: Annotated[
@@ -67,6 +85,14 @@ def convert(
         str | None,
         typer.Option(metavar="FORMAT:WEIGHT,...", help="Convert to several formats in these proportions."),
     ] = None,
+    source_as: Annotated[
+        SourceAs | None,
+        typer.Option(
+            help="How files that stay as they are with --mix source:… get to DST: as copies, as reflinks (which share "
+            "their blocks with the source), or as hard links (other names of the same file).",
+            show_default="reflinks where the file system has them, else copies",
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed for the draw of formats with --mix.", show_default="0")] = None,
     palette: Annotated[
         Palette,
@@ -82,6 +108,13 @@ def convert(
             show_default="refuse them",
         ),
     ] = None,
+    resize_shorter: ResizeShorter = None,
+    resize_longer: ResizeLonger = None,
+    resize_pixels: ResizePixels = None,
+    resize_filter: Annotated[
+        ResizeFilter,
+        typer.Option(help="lanczos is antialiased. nearest makes no new values: use it for masks of labels."),
+    ] = ResizeFilter.LANCZOS,
     workers: Workers = None,
     overwrite: Overwrite = False,
     keep_suffix: KeepSuffix = False,
@@ -99,10 +132,12 @@ def convert(
 
     Each target is decoded and compared before it gets its name and the modification time of its source. To continue
     after a run was stopped or killed, repeat the command: it keeps the files that are done, unless the time of the
-    source, the profile or --palette has changed. Ctrl-C finishes the files at work first; a second Ctrl-C does not.
+    source, the profile, --palette or the size has changed. Ctrl-C finishes the files at work first; a second Ctrl-C
+    does not.
 
     With --mix, each folder gets the formats in the given proportions. Formats are l3-fast, l3-raw, l3-paper, png, tiff,
-    bmp, webp, and the lossy jpeg@Q and webp@Q with a quality Q. DST/dali_l3_mix.json records the format of each image.
+    bmp, webp, the lossy jpeg@Q and webp@Q with a quality Q, and source, files as they are. DST/dali_l3_mix.json records
+    the format of each image.
 
     Exits with 0 on success, 1 if any file failed, 2 if the arguments are wrong, 130 after Ctrl-C.
 
@@ -116,31 +151,52 @@ def convert(
     dali-l3 convert masks/ masks-l3/ --palette index
     dali-l3 convert scans/ scans-l3/ --pages split
     dali-l3 convert train/ train-mix/ --mix l3-fast:7,bmp:3
+    dali-l3 convert photos/ photos-l3/ --resize-shorter 256
+    dali-l3 convert jpegs/ jpegs-mix/ --mix source:7,l3-fast:3
     """
-    converting, mixing, formats, reading, stored = import_extra(
-        "convert", "conversion.converting", "conversion.mixing", "images.formats", "images.reading", "images.stored"
+    converting, mixing, formats, reading, resizing, stored = import_extra(
+        "convert",
+        "conversion.converting",
+        "conversion.mixing",
+        "images.formats",
+        "images.reading",
+        "images.resizing",
+        "images.stored",
     )
-    record = None
+    record = resize = None
+    if resize_shorter or resize_longer or resize_pixels:
+        resize = resizing.Resize(resize_shorter, resize_longer, resize_pixels, resize_filter.value)
+        if palette is Palette.INDEX and resize.filter != "nearest":
+            raise PlanError("--palette index keeps numbers, which have no averages: add --resize-filter nearest")
+    elif resize_filter is not ResizeFilter.LANCZOS:
+        raise PlanError("--resize-filter needs --resize-shorter, --resize-longer or --resize-pixels")
+    if source_as and formats.SOURCE not in mixing.parse_mix(mix or f"{formats.L3_FAST}:1"):
+        raise PlanError("--source-as needs source in --mix")
     if mix is not None:
         if profile:
             raise PlanError("--profile and --mix cannot be combined: name l3-fast, l3-raw or l3-paper in the mix")
         if pages is Pages.SPLIT:
             raise PlanError("--pages split and --mix cannot be combined: split the files first (convert, then export)")
         weights = mixing.parse_mix(mix)
-        work, record = mixing.plan_mix(source, target, weights, seed or 0, overwrite, keep_suffix, palette.value)
+        work, record = mixing.plan_mix(
+            source, target, weights, seed or 0, overwrite, keep_suffix, palette.value, resize
+        )
     else:
         if seed is not None:
             raise PlanError("--seed needs --mix")
         refuse_mixed(target)
         format = formats.find_format(f"l3-{(profile or Profile.FAST).value}")
-        conversion = converting.conversion_to(format, palette.value)
+        conversion = converting.conversion_to(format, palette.value, resize)
         count_pages = reading.count_pages if pages is Pages.SPLIT else None
         work = plan(source, target, conversion, overwrite, keep_suffix, count_pages)
     if dry_run:
         outcomes = preview(work.tasks, refuse_to_convert)
     else:
         options = stored.ReadOptions(max_pixels, palette.value, page="first" if pages is Pages.FIRST else None)
-        function = functools.partial(converting.convert_file, effort=effort, options=options)
+        way = source_as.value if source_as else "auto"
+        function = functools.partial(
+            converting.convert_file, effort=effort, options=options, source_as=way, resize=resize
+        )
         outcomes = run_plan(work, function, workers, reading.prepare_process)
         if record:
             outcomes = mixing.recorded(outcomes, record, source, target)

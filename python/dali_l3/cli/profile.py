@@ -19,7 +19,7 @@ from ..jobs.display import console, show
 from ..jobs.workers import default_workers
 from ..profiling import DEFAULT_FORMATS
 from ..sizes import parse_size
-from .common import check_report, import_extra
+from .common import ResizeLonger, ResizePixels, ResizeShorter, check_report, import_extra
 
 if TYPE_CHECKING:
     from ..profiling.profiler import DatasetProfile
@@ -32,8 +32,13 @@ _SWEEP = ("jpeg@50", "jpeg@75", "jpeg@85", "jpeg@95", "webp@50", "webp@75", "web
 def profile(
     source: Annotated[str, typer.Argument(metavar="SRC", help="The dataset: a folder of images.")],
     formats: Annotated[
-        str, typer.Option(metavar="FORMAT,...", help="Formats to compare; lossy ones only if named here, as jpeg@95.")
-    ] = ",".join(DEFAULT_FORMATS),
+        str | None,
+        typer.Option(
+            metavar="FORMAT,...",
+            help="Formats to compare; lossy ones only if named here, as jpeg@95. source is the files as they are.",
+            show_default=",".join(DEFAULT_FORMATS),
+        ),
+    ] = None,
     device: Annotated[str, typer.Option(metavar="cpu|mixed", help="Device of the decoder.")] = "cpu",
     threads: Annotated[
         int | None, typer.Option(min=1, help="Number of DALI threads.", show_default="one per CPU")
@@ -71,12 +76,20 @@ def profile(
     write: Annotated[
         str | None, typer.Option(metavar="DST", help="Then convert the dataset as recommended, and measure again.")
     ] = None,
+    max_size: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="The dataset may take this much as recommended.", show_default="no limit"),
+    ] = None,
+    resize_shorter: ResizeShorter = None,
+    resize_longer: ResizeLonger = None,
+    resize_pixels: ResizePixels = None,
     seed: Annotated[int, typer.Option(help="Seed for the draw of formats with --write.")] = 0,
 ) -> None:
     """Find out what limits loading a dataset on this machine, and in which formats to store it.
 
     Encodes a sample in each format, measures loading and decoding with DALI on the disk, and computes the mix of
-    formats that is fastest with the Liquid reader. Never changes source files, and removes the sample at the end.
+    formats that is fastest with the Liquid reader. The format `source` is the files as they are. Never changes source
+    files, and removes the sample at the end.
 
     Examples:
 
@@ -84,7 +97,7 @@ def profile(
     dali-l3 profile train/ --quick
     dali-l3 profile train/ --cache-size 60GiB --html report.html
     dali-l3 profile train/ --formats png,bmp --threads 4 --step-time 120
-    dali-l3 profile train/ --write train-mix/
+    dali-l3 profile train/ --write train-mix/ --max-size 500GB
     """
     if step and step_time is not None:
         raise ConversionError("--step and --step-time cannot be combined")
@@ -92,28 +105,39 @@ def profile(
         raise ConversionError(f"--device {device}: must be cpu or mixed")
     for path in filter(None, (json_file, html_file)):
         check_report(path)
-    profiler, diagnosis, measuring, report, dataset = _import("profiler", "diagnosis", "measuring", "report", "dataset")
+    profiler, diagnosis, measuring, report, dataset, resizing = _import(
+        *(f"profiling.{name}" for name in ("profiler", "diagnosis", "measuring", "report", "dataset")),
+        "images.resizing",
+    )
+    resize = None
+    if resize_shorter or resize_longer or resize_pixels:
+        resize = resizing.Resize(resize_shorter, resize_longer, resize_pixels)
+    default = tuple(name for name in DEFAULT_FORMATS if not (resize and name == "source"))
     options = profiler.Options(
         measuring.Setting(batch_size, threads or default_workers(), device, _QUICK_SECONDS if quick else _SECONDS),
-        _parse_size(cache_size) if cache_size else _half_of_free_memory(),
-        tuple(name.strip() for name in formats.split(",")),
+        _parse_size("--cache-size", cache_size) if cache_size else _half_of_free_memory(),
+        tuple(name.strip() for name in formats.split(",")) if formats else default,
         sample or (_QUICK_SAMPLE if quick else _SAMPLE),
         work,
         quality=_SWEEP if quality_sweep else (),
+        resize=resize,
+        max_size=_parse_size("--max-size", max_size) if max_size else None,
     )
     train = diagnosis.Sleep(step_time / 1e3) if step_time is not None else step and _load(step)
     with report.Progress(console) as progress:
         if write:
             progress(f"checking {write}", 0, 1)
-            dataset.check_target(source, write, seed)
+            dataset.check_target(source, write, seed, resize)
         found = profiler.profile(source, options, train, _announce, progress)
     output = Console(markup=False, highlight=False)  # standard output; what happens on the way goes to standard error
     try:
         report.show(found, output)
     finally:  # also if nobody reads the output any more
         _save(found, json_file, html_file)
-    if write:
-        most = dataset.announced_size(found.recommendation)
+    if write and found.advice != "convert":
+        console.print(f"Nothing is written to {write}: no conversion is recommended.", soft_wrap=True)
+    elif write:
+        most = dataset.announced_size(found)
         console.print(f"The converted dataset will take at most {most / 1e6:.0f} MB in {write}.")
         plan, outcomes = dataset.convert_dataset(found, write, seed)
         totals = show(outcomes, len(plan.tasks) + len(plan.outcomes), "converted")
@@ -143,18 +167,18 @@ def _announce(size: int, folder: str) -> None:
 
 
 def _import(*names: str) -> list[Any]:
-    """Imports modules of the profiler, or says what to install."""
+    """Imports modules of this package, or says what to install."""
     try:
-        return import_extra("profile", *(f"profiling.{name}" for name in names))
+        return import_extra("profile", *names)
     except RuntimeError as error:  # another DALI than the operators were built for, or no operators
         raise ConversionError(str(error)) from error
 
 
-def _parse_size(text: str) -> int:
+def _parse_size(option: str, text: str) -> int:
     try:
         return parse_size(text)
     except ValueError as error:
-        raise ConversionError(f"--cache-size: {error}") from error
+        raise ConversionError(f"{option}: {error}") from error
 
 
 def _half_of_free_memory() -> int:

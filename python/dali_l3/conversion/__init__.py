@@ -3,6 +3,7 @@
 - `sources`: which files a command takes
 - `converting`, `exporting`, `verifying`: what is done to one file
 - `mixing`, `apportioning`, `mix_record`: datasets in several formats
+- `keeping`: files that stay as they are in them
 
 Nothing here imports DALI. What reads or writes image files needs the packages of the extra `convert`.
 """

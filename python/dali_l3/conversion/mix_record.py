@@ -29,17 +29,20 @@ class MixSettings:
     seed: of the draw
     keep_suffix: whether a.png becomes a.png.bmp, not a.bmp
     palette: what to keep of images with a palette, "rgb" or "index"
+    resize: the bounds of the images' sizes, as options of the command line
     """
 
     mix: dict[str, int]
     seed: int = 0
     keep_suffix: bool = False
     palette: str = "rgb"
+    resize: str = ""
 
     def __str__(self) -> str:
         mix = ",".join(f"{name}:{weight}" for name, weight in self.mix.items())
         text = f"--mix {mix} --seed {self.seed}" + " --keep-suffix" * self.keep_suffix
-        return text + f" --palette {self.palette}" * (self.palette != "rgb")
+        text += f" --palette {self.palette}" * (self.palette != "rgb")
+        return text + f" {self.resize}" * bool(self.resize)
 
 
 @dataclass
@@ -150,8 +153,9 @@ class MixRecord:
     def _from_json(cls, content: dict[str, Any]) -> MixRecord:
         mix = dict(content["mix"].items())
         images = {path: _image_from_json(entry, mix) for path, entry in content["images"].items()}
-        palette = content.get("palette", "rgb")  # records of versions without the option have none
-        return cls(MixSettings(mix, content["seed"], content["keep_suffix"], palette), images)
+        # Records of versions without an option do not have it.
+        later = {key: content[key] for key in ("palette", "resize") if key in content}
+        return cls(MixSettings(mix, content["seed"], content["keep_suffix"], **later), images)
 
 
 def _image_to_json(image: MixedImage) -> dict[str, str | int | float]:

@@ -12,7 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from ..errors import ConversionError, TargetError
-from ..images.formats import find_format
+from ..images.formats import SOURCE, check_format, find_format
+from ..images.resizing import Resize
 from ..images.signatures import sniff_file
 from ..images.stored import Palette
 from ..jobs.outcomes import Outcomes
@@ -20,12 +21,13 @@ from ..jobs.planning import Conversion, Plan, PlanError, plan_tree
 from ..jobs.walking import walk
 from .apportioning import apportion
 from .converting import TO_L3, conversion_to
+from .keeping import keeping
 from .mix_record import RECORD_NAME, MixedImage, MixRecord, MixSettings
 from .sources import refuse_to_convert
 
 
 def parse_mix(text: str) -> dict[str, int]:
-    """Reads names of formats, as `find_format` takes them, and their weights from text such as "l3-fast:7,bmp:3".
+    """Reads names of formats, as `find_format` takes them, or `source`, and their weights from text: "l3-fast:7,bmp:3".
 
     Raises ConversionError for any other text.
     """
@@ -34,7 +36,7 @@ def parse_mix(text: str) -> dict[str, int]:
         name, separator, weight = part.strip().partition(":")
         if not separator:
             raise ConversionError(f"mix: {part.strip()!r} is not a format and its weight, such as bmp:3")
-        find_format(name)
+        check_format(name)
         if not re.fullmatch("[1-9][0-9]{0,8}", weight):
             raise ConversionError(f"mix: the weight of {name} must be an integer from 1 to 999999999, not {weight!r}")
         if name in mix:
@@ -90,6 +92,7 @@ def plan_mix(
     overwrite: bool = False,
     keep_suffix: bool = False,
     palette: Palette = "rgb",
+    resize: Resize | None = None,
 ) -> tuple[Plan, MixRecord]:
     """Plans the conversion of the images of the tree `source` to the formats that are drawn for them.
 
@@ -97,14 +100,17 @@ def plan_mix(
     the record, and writes nothing.
 
     mix: formats and their weights, see `parse_mix`
-    palette: as in `ReadOptions`; the record refuses other choices in later runs
+    palette, resize: as in `ReadOptions`, and the bounds of the images' sizes; the record refuses other choices in later
+        runs
 
-    Raises PlanError like `plan`, and if `source` is not a folder, or `target` contains other files than those of a mix
-    with the same settings.
+    Raises PlanError like `plan`, if `source` is not a folder, if `target` contains other files than those of a mix with
+    the same settings, or if files shall stay as they are and yet be resized.
     """
     if not os.path.isdir(source):
         raise PlanError(f"{source}: " + ("a mix needs a folder" if os.path.exists(source) else "no such folder"))
-    settings = MixSettings(dict(mix), seed, keep_suffix, palette)
+    if resize and SOURCE in mix:
+        raise PlanError(f"{resize}: files that stay as they are ({SOURCE} in the mix) cannot be resized")
+    settings = MixSettings(dict(mix), seed, keep_suffix, palette, str(resize or ""))
     earlier = MixRecord.load(target)
     if earlier and earlier.settings != settings:
         raise PlanError(
@@ -115,11 +121,16 @@ def plan_mix(
     def choose(files: list[str]) -> dict[str, Conversion]:
         if not earlier and walk(target).files:
             raise PlanError(f"{target}: holds files, but no {RECORD_NAME}; a mix needs a folder of its own")
-        images = [path for path in files if _is_image(os.path.join(source, path))]
-        drawn = draw(images, mix, seed, {path: image.drawn for path, image in record.images.items()})
+        signatures = {path: signature for path in files if (signature := _signature(os.path.join(source, path)))}
+        drawn = draw(signatures, mix, seed, {path: image.drawn for path, image in record.images.items()})
         for path, name in drawn.items():
             record.images.setdefault(path, MixedImage(name))
-        return {path: _conversion_of(record.images[path]) if path in drawn else TO_L3 for path in files}
+        return {
+            path: _conversion_of(record.images[path], path, signature, SOURCE in mix)
+            if (signature := signatures.get(path))
+            else TO_L3
+            for path in files
+        }
 
     work = plan_tree(source, target, choose, overwrite, keep_suffix)
     for outcome in work.outcomes:
@@ -151,21 +162,28 @@ def recorded(outcomes: Outcomes, record: MixRecord, source: str, target: str) ->
             record.save(target)
 
 
-def _is_image(path: str) -> bool:
+def _signature(path: str) -> str | None:
+    """The format of an image that can be converted, as `signatures.sniff` names it; None for other files."""
     try:
-        return refuse_to_convert(path, sniff_file(path)) is None
+        signature = sniff_file(path)
+        return signature if refuse_to_convert(path, signature) is None else None
     except OSError:  # the attempt to convert it will tell
-        return False
+        return None
 
 
-def _conversion_of(image: MixedImage) -> Conversion:
-    return _conversion_to(image.format or image.drawn, is_recorded=image.format is not None)
+def _conversion_of(image: MixedImage, path: str, signature: str, may_stay: bool) -> Conversion:
+    """may_stay: whether files that cannot be converted stay as they are"""
+    name = image.format or image.drawn
+    as_it_is = keeping(os.path.splitext(path)[1], signature, TO_L3)
+    if name == SOURCE:
+        return as_it_is
+    return _conversion_to(name, image.format is not None, as_it_is if may_stay else None)
 
 
 @functools.cache
-def _conversion_to(name: str, is_recorded: bool) -> Conversion:
+def _conversion_to(name: str, is_recorded: bool, otherwise: Conversion | None) -> Conversion:
     format = find_format(name)
-    conversion = conversion_to(format)
+    conversion = dataclasses.replace(conversion_to(format), otherwise=otherwise)
     if format.lossy and not is_recorded:  # the file's loss is unknown, for the run that wrote it was killed
         return dataclasses.replace(conversion, is_finished=lambda task: False)
     return conversion

@@ -5,6 +5,7 @@
   `npy` read one format each, `stored` is what they have in common
 - `png_chunks`, `png_metadata`, `png_pixels`: the parts of `png`
 - `exif`: orientation
+- `resizing`: images made smaller
 - `encoders`, `formats`, `writing`: arrays to image files, and the proof that they are the same
 - `completeness`: whether an image file is whole, without decoding it
 

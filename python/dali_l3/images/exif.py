@@ -15,7 +15,6 @@ XMP_PREFIX = b"http://ns.adobe.com/xap/1.0/\x00"
 """What JPEG segments, and what copies them, put before XMP data."""
 
 _ORIENTATION_TAG = 0x0112
-_SHORT = 3
 
 _XMP_ORIENTATION = re.compile(rb"""(tiff:Orientation(?:\s*=\s*["']|>)\s*)([1-8])\b""")
 
@@ -34,7 +33,8 @@ def neutralise_orientation(exif: bytes) -> tuple[int, bytes]:
     """Reads the orientation and returns it with the same block in which it is 1 (upright).
 
     exif: a TIFF structure, with or without the prefix `Exif\\0\\0` (which is taken off).
-    A missing, invalid or unreadable orientation counts as 1. Nothing else in the block changes.
+    A missing, invalid or unreadable orientation counts as 1 and stays. Nothing else in the block changes. The first two
+    bytes of the value count, whatever its type, as in OpenCV and DALI.
     """
     block = exif.removeprefix(PREFIX)
     order = {b"II*\x00": "<", b"MM\x00*": ">"}.get(block[:4])
@@ -44,10 +44,10 @@ def neutralise_orientation(exif: bytes) -> tuple[int, bytes]:
         (directory,) = struct.unpack_from(order + "I", block, 4)
         (entries,) = struct.unpack_from(order + "H", block, directory)
         for position in range(directory + 2, directory + 2 + 12 * entries, 12):
-            tag, kind, count, value = struct.unpack_from(order + "HHIH", block, position)
-            if (tag, kind, count) == (_ORIENTATION_TAG, _SHORT, 1):
+            tag, value = struct.unpack_from(order + "H6xH", block, position)
+            if tag == _ORIENTATION_TAG:
                 upright = block[: position + 8] + struct.pack(order + "H", 1) + block[position + 10 :]
-                return (value if value in _TRANSFORMS else 1), upright
+                return (value, upright) if value in _TRANSFORMS else (1, block)
     except struct.error:  # an offset points outside the block
         pass
     return 1, block

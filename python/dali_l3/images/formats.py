@@ -28,6 +28,9 @@ from .stored import ReadOptions
 L3_FAST = "l3-fast"
 """The default, also for images that another format cannot hold: L3 holds everything that can be read."""
 
+SOURCE = "source"
+"""In mixes: files that stay as they are. Not a format that pixels can be encoded to."""
+
 
 def _holds_all(pixels: np.ndarray) -> str | None:
     return None
@@ -92,8 +95,21 @@ def find_format(name: str, effort: int = 2) -> Format:
         raise ConversionError(f"{name} is lossy and needs a quality, such as {name}@95")
     if base in _LOSSLESS_FORMATS or base in _L3_PROFILES:
         raise ConversionError(f"{name}: {base} is lossless and takes no quality")
-    known = [*_L3_PROFILES, *_LOSSLESS_FORMATS, *(f"{lossy}@QUALITY" for lossy in _LOSSY_FORMATS)]
+    if name == SOURCE:
+        raise ConversionError(f"{SOURCE} stands for files as they are; only mixes and the profiler know it")
+    known = [*_L3_PROFILES, *_LOSSLESS_FORMATS, *(f"{lossy}@QUALITY" for lossy in _LOSSY_FORMATS), SOURCE]
     raise ConversionError(f"unknown format {name!r} (known: {', '.join(known)})")
+
+
+def check_format(name: str) -> None:
+    """Raises ConversionError if `name` is neither a format of `find_format` nor `SOURCE`."""
+    if name != SOURCE:
+        find_format(name)
+
+
+def is_lossy(name: str) -> bool:
+    """Whether a format of `check_format` changes pixels; files that stay as they are do not."""
+    return name != SOURCE and find_format(name).lossy
 
 
 def _parse_quality(name: str, quality: str) -> int:

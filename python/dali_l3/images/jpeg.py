@@ -6,11 +6,14 @@ import struct
 
 from .exif import PREFIX
 from .jpeg_stream import ADOBE, APP0, APP1, APP2, APP13, APP14, COMMENT, ICC, JFIF, JpegStream
-from .stored import ImageError, ReadOptions, StoredImage, admit
+from .stored import ColourError, ReadOptions, StoredImage, admit
 
 _XMP, _EXTENDED_XMP = b"http://ns.adobe.com/xap/1.0/\x00", b"http://ns.adobe.com/xmp/extension/\x00"
 _PICTURES = b"MPF\x00"
 _NUMBER_OF_PICTURES = 0xB001  # a tag
+
+SECOND_EXIF = "second EXIF data"
+"""What notes call it."""
 
 
 def read(data: bytes, options: ReadOptions) -> StoredImage:
@@ -34,7 +37,7 @@ def _check_colours(stream: JpegStream) -> None:
         return
     for marker, start in starts:
         if marker == APP14 and start.startswith(ADOBE) and len(start) == 12 and start[11] > 1:
-            raise ImageError(f"JPEG with an unknown colour transform ({start[11]})")
+            raise ColourError(f"JPEG with an unknown colour transform ({start[11]})")
 
 
 def _add_metadata(image: StoredImage, stream: JpegStream) -> None:
@@ -72,7 +75,7 @@ def _describe(marker: int, body: bytes) -> str:
     if marker == APP13:
         return "Photoshop resources"
     if marker == APP1 and body.startswith(PREFIX):
-        return "second EXIF data"
+        return SECOND_EXIF
     if marker == APP1 and body.startswith(_XMP):
         return "second XMP data"
     if marker == APP1 and body.startswith(_EXTENDED_XMP):

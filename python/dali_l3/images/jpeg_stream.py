@@ -10,7 +10,7 @@ import imagecodecs
 import numpy as np
 import simplejpeg
 
-from .stored import DamagedImageError, ImageError
+from .stored import ColourError, DamagedImageError, ImageError
 
 APP0, APP1, APP2, APP13, APP14, APP15, COMMENT = 0xE0, 0xE1, 0xE2, 0xED, 0xEE, 0xEF, 0xFE
 """Markers of segments for applications, and of comments."""
@@ -173,7 +173,7 @@ class JpegStream:
         if precision != 8:
             raise ImageError(f"{precision}-bit JPEG is not supported: convert to PNG or TIFF first")
         if self.channels == 4:
-            raise ImageError("CMYK colours: convert to RGB first, with the right colour profile")
+            raise ColourError("CMYK colours: convert to RGB first, with the right colour profile")
         if self.channels not in (1, 3):
             raise ImageError(f"JPEG of {self.channels} colour components is not supported")
         if self.height == 0:

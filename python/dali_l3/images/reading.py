@@ -13,7 +13,7 @@ from .exif import apply_orientation, neutralise_orientation, neutralise_xmp_orie
 from .signatures import READABLE_FORMATS, not_an_image, sniff, sniff_file, unsupported
 from .stored import DEFAULT_OPTIONS, MAX_METADATA, DamagedImageError, ImageError, ReadOptions, StoredImage
 
-_METADATA_OVERHEAD = 64  # more than the keys and padding of three entries take
+_METADATA_OVERHEAD = 128  # more than the keys and padding of three entries take, and what says that it was resized
 
 _READERS = {
     "PNG": png.read,

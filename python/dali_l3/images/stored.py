@@ -33,6 +33,10 @@ class DamagedImageError(ImageError):
     """A file does not follow its format: it is truncated, was changed, or was never valid."""
 
 
+class ColourError(ImageError):
+    """A JPEG file has colours that cannot be kept exactly, although decoders show them somehow."""
+
+
 class OversizeError(ImageError):
     """An image has more pixels than the options allow."""
 

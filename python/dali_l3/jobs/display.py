@@ -171,5 +171,6 @@ def _summary(totals: Totals, verb: str, seconds: float) -> str:
         text += f" in {seconds:.1f} s: {_rate(totals, seconds)}"
         if totals.target_size:
             text += f"; {totals.source_size / 1e6:.2f} MB became {totals.target_size / 1e6:.2f} MB"
+        if totals.target_size and totals.raw_size:  # the pixels of files that stay as they are may not be known
             text += f" ({totals.target_size / totals.raw_size:.3f} of the pixels' size)"
     return text

@@ -26,12 +26,14 @@ class Task:
     target: path of what it becomes; empty: nothing is written
     format: name of the target's format; empty: what the kind of task always writes
     page: the page to read, from 0, if each page of the source becomes a target
+    otherwise: path of what it becomes if the format does not suit it; empty: only l3-fast may take its place
     """
 
     source: str
     target: str = ""
     format: str = ""
     page: int | None = None
+    otherwise: str = ""
 
 
 @dataclass(frozen=True)

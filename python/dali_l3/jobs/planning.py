@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -32,6 +33,8 @@ class Conversion:
     source_suffixes: suffixes that give way to `suffix`; others stay and are followed by it
     refuse: for a source's path and its format (None: unknown), why it is not converted, as (status, reason), or None
     is_finished: whether a task's target, which has this signature, is whole and holds what would be written
+    keeps_files: whether files stay as they are, so that a suffix that gives way does so even if suffixes are kept
+    otherwise: the way for files that this one does not suit
     """
 
     name: str
@@ -40,6 +43,8 @@ class Conversion:
     source_suffixes: frozenset[str]
     refuse: SourceCheck
     is_finished: Callable[[Task], bool]
+    keeps_files: bool = False
+    otherwise: Conversion | None = None
 
 
 @dataclass
@@ -122,6 +127,9 @@ def plan_tree(
         conversion = conversions[path]
         name = os.path.join(target, _target_name(path, conversion, keep_suffix))
         tasks = _tasks(os.path.join(source, path), name, conversion, count_pages)
+        if conversion.otherwise:
+            otherwise = os.path.join(target, _target_name(path, conversion.otherwise, keep_suffix))
+            tasks = [dataclasses.replace(task, otherwise=otherwise) for task in tasks]
         pairs += [(task, conversion) for task in tasks]
     _check_collisions(pairs)
     result = Plan(outcomes=tree.outcomes, folders=folders)
@@ -172,7 +180,7 @@ def _pair_file(
 
 def _target_name(path: str, conversion: Conversion, keep_suffix: bool) -> str:
     stem, suffix = os.path.splitext(path)
-    if not keep_suffix and suffix.lower() in conversion.source_suffixes:
+    if suffix.lower() in conversion.source_suffixes and (conversion.keeps_files or not keep_suffix):
         path = stem
     return path + conversion.suffix
 
@@ -199,16 +207,27 @@ def is_inside(path: str, folder: str) -> bool:
 def _check_collisions(pairs: list[tuple[Task, Conversion]]) -> None:
     rivals = defaultdict(list)
     for task, conversion in pairs:
-        rivals[task.target.removesuffix(conversion.suffix)].append((task, conversion))
-    collisions = []
+        for name in _names(task, conversion):
+            rivals[name].append((task, conversion))
+    collisions: dict[str, None] = {}  # each once
     for group in rivals.values():
         if len(group) > 1:  # only then is it worth opening them: a.png beside a.txt is no collision
             images = [task for task, conversion in group if _preview(task, conversion.refuse).status == "planned"]
             if len(images) > 1:
-                collisions.append(f"  {', '.join(task.source for task in images)} -> {images[0].target}")
+                collisions[f"  {', '.join(task.source for task in images)} -> {images[0].target}"] = None
     if collisions:
-        shown = "\n".join(collisions[:20] + [f"  and {len(collisions) - 20} more"] * (len(collisions) > 20))
+        shown = "\n".join([*collisions][:20] + [f"  and {len(collisions) - 20} more"] * (len(collisions) > 20))
         raise PlanError(f"several sources would become one file; rename them, or use --keep-suffix:\n{shown}")
+
+
+def _names(task: Task, conversion: Conversion) -> set[str]:
+    """What may be the name of the task's target, and what stands for it with any suffix that formats have."""
+    if not conversion.otherwise:
+        return {task.target.removesuffix(conversion.suffix)}
+    target, suffix = (
+        (task.otherwise, conversion.otherwise.suffix) if conversion.keeps_files else (task.target, conversion.suffix)
+    )
+    return {task.target, task.otherwise, target.removesuffix(suffix)}
 
 
 def _settle(result: Plan, pairs: list[tuple[Task, Conversion]], overwrite: bool) -> None:

@@ -18,6 +18,8 @@ _ADVICE = {
     errno.ENOSPC: "free some space and run it again",
     errno.EDQUOT: "free some space and run it again",
     errno.EFBIG: "allow larger files and run it again",
+    errno.EXDEV: "use --source-as copy",
+    errno.EOPNOTSUPP: "use --source-as copy",
     errno.ENOENT: "run it again to create the folder again",
 }
 

@@ -1,7 +1,7 @@
 """Profiles datasets: finds the formats that load fastest on this machine. `dali-l3 profile` calls these functions.
 
 - `sampling`: images that stand for the dataset
-- `encoding`: the sample in every candidate format, on the disk to measure
+- `encoding`: the sample in every candidate format, on the disk to measure; its own files for the candidate `source`
 - `measuring`: throughput of real DALI pipelines
 - `cost_model`: the model: what images cost in each format, and what a mix of formats reaches
 - `mixing_program`, `ratio_search`: the best mix, by linear programming over the costs, and by the paper's search
@@ -14,5 +14,5 @@
 Needs DALI and the packages of the extra `profile`.
 """
 
-DEFAULT_FORMATS = ("png", "bmp", "l3-fast", "l3-raw")
+DEFAULT_FORMATS = ("source", "bmp", "l3-fast", "l3-raw")
 """The candidates, unless others are named."""

@@ -43,12 +43,14 @@ class Conditions:
     cache_size: bytes of memory for what the Liquid reader keeps of it
     cpus: that the process may use
     copy_seconds: between decoded images when they are only copied to the GPU; 0 where they are not
+    max_bytes: that the dataset may take on the disk; None: any number
     """
 
     images: int
     cache_size: int
     cpus: int
     copy_seconds: float = 0.0
+    max_bytes: int | None = None
 
 
 @dataclass(frozen=True)

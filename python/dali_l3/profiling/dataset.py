@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 from collections.abc import Sequence
@@ -12,28 +13,31 @@ from ..conversion.mix_record import MixRecord
 from ..errors import ConversionError
 from ..images.formats import L3_FAST
 from ..images.reading import prepare_process
+from ..images.resizing import Resize
 from ..jobs.outcomes import Outcome, Outcomes
 from ..jobs.planning import Plan
 from ..jobs.running import run_plan
 from .isolation import call_isolated
 from .measuring import measure
-from .profiler import DatasetProfile, Mix, WrittenDataset
+from .profiler import DatasetProfile, WrittenDataset
 from .sampling import choose_sample, list_images
 
 _TOLERANCE = 1.1  # of the size that the sample lets expect
 _MOST_MEASURED = 2048  # images: with them an epoch is not too long
 
 
-def announced_size(mix: Mix) -> int:
+def announced_size(profile: DatasetProfile) -> int:
     """Bytes that the dataset takes at most; beyond them its conversion stops."""
-    return round(mix.bytes * _TOLERANCE)
+    mix = profile.recommendation
+    rounded = sum(profile.formats[name].costs.image_bytes for name in mix.weights)  # shares are of whole images
+    return round(mix.bytes * _TOLERANCE + rounded)
 
 
-def check_target(source: str, target: str, seed: int = 0) -> None:
+def check_target(source: str, target: str, seed: int = 0, resize: Resize | None = None) -> None:
     """Raises the errors of `convert_dataset` that are known before the mix is."""
     record = MixRecord.load(target)
     weights = record.settings.mix if record else {L3_FAST: 1}
-    mixing.plan_mix(source, target, weights, seed)
+    mixing.plan_mix(source, target, weights, seed, resize=resize)
 
 
 def convert_dataset(profile: DatasetProfile, target: str, seed: int = 0) -> tuple[Plan, Outcomes]:
@@ -47,16 +51,15 @@ def convert_dataset(profile: DatasetProfile, target: str, seed: int = 0) -> tupl
         OSError
     """
     mix = profile.recommendation
-    work, record = mixing.plan_mix(profile.source, target, mix.weights, seed)
-    announced = announced_size(mix)
+    work, record = mixing.plan_mix(profile.source, target, mix.weights, seed, resize=profile.resize)
+    announced = announced_size(profile)
     free = shutil.disk_usage(_existing_parent(target)).free
     needed = announced * len(work.tasks) // max(len(work.tasks) + len(work.outcomes), 1)
     if needed > free:
         raise ConversionError(f"{target}: {needed / 1e6:.0f} MB are needed, {free / 1e6:.0f} MB are free")
 
-    outcomes = mixing.recorded(
-        run_plan(work, convert_file, initializer=prepare_process), record, profile.source, target
-    )
+    convert = functools.partial(convert_file, resize=profile.resize)
+    outcomes = mixing.recorded(run_plan(work, convert, initializer=prepare_process), record, profile.source, target)
     return work, _bounded(work.outcomes, outcomes, announced, target)
 
 

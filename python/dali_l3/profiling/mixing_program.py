@@ -25,7 +25,8 @@ def best_shares(costs: Mapping[str, FormatCosts], conditions: Conditions) -> Sha
     """The shares of the formats with the highest throughput that `costs.predict` gives.
 
     They sum to 1; formats without a share are left out. Of mixes that are equally fast, to within 0.1%, it is the one
-    with the smallest files.
+    with the smallest files. Mixes that take more than `conditions.max_bytes` do not count; if all do, the result is the
+    format with the smallest files.
 
     For a given hit ratio the least time per image is a linear program: of all stages, each linear in the shares, the
     slowest is to be as quick as possible. But the hit ratio depends on the mix, and the time may have several minima
@@ -41,7 +42,11 @@ def best_shares(costs: Mapping[str, FormatCosts], conditions: Conditions) -> Sha
     def seconds(shares: Shares) -> float:
         return 1 / predict(shares, costs, conditions).throughput
 
-    fastest = min(costs, key=lambda name: (seconds({name: 1.0}), costs[name].image_bytes))
+    smallest = min(costs, key=lambda name: costs[name].image_bytes)
+    fitting = [name for name in costs if fits({name: 1.0}, costs, conditions)]
+    if not fitting:
+        return {smallest: 1.0}
+    fastest = min(fitting, key=lambda name: (seconds({name: 1.0}), costs[name].image_bytes))
     unit = seconds({fastest: 1.0})
     best = {fastest: 1.0}
     if not unit:  # nothing is faster than that
@@ -63,7 +68,8 @@ def best_shares(costs: Mapping[str, FormatCosts], conditions: Conditions) -> Sha
         if relaxed is None:
             continue
         bound, shares = relaxed
-        best = min(best, shares, key=objective)
+        if fits(shares, costs, conditions):
+            best = min(best, shares, key=objective)
         middle = (low + high) / 2
         for part in ((low, middle), (middle, high)):
             heapq.heappush(ranges, (bound, *part))
@@ -92,9 +98,13 @@ def _relax(
     available = conditions.cache_size / conditions.images
     scale = max(available, memory.min())  # the solver's tolerances are absolute
     size = _TIE * column("image_bytes") / column("image_bytes").max()
+    room = 1.0  # on the disk, in parts of what all images take in the largest format
+    if conditions.max_bytes is not None:
+        room = min(conditions.max_bytes / (conditions.images * column("image_bytes").max()), 1.0)
     each, none = np.eye(len(costs)), np.zeros(len(costs))
 
-    # By row: load, decode and cpu take no more than the time; what is kept fits; hit ratios are within the range.
+    # By row: load, decode and cpu take no more than the time; what is kept fits, and so do all files on the disk; hit
+    # ratios are within the range.
     solution = linprog(
         c=[*size, *size, 1.0],
         A_ub=np.block(
@@ -103,11 +113,12 @@ def _relax(
                 [decode, decode, -1.0],
                 [load_cpu + decode_cpu, decode_cpu, -1.0],
                 [none, memory / scale, 0.0],
+                [size / _TIE, size / _TIE, 0.0],
                 [low * each, (low - 1) * each, none[:, None]],
                 [-high * each, (1 - high) * each, none[:, None]],
             ]
         ),
-        b_ub=[0, 0, 0, available / scale, *none, *none],
+        b_ub=[0, 0, 0, available / scale, room, *none, *none],
         A_eq=[[1.0] * (2 * len(costs)) + [0.0]],
         b_eq=[1],
         bounds=[(0, 1)] * (2 * len(costs)) + [(conditions.copy_seconds / unit, None)],
@@ -118,6 +129,12 @@ def _relax(
     shares = {name: share for name, share in zip(costs, read + kept, strict=True) if share > _NEGLIGIBLE}
     whole = sum(shares.values())
     return solution.fun, {name: float(share / whole) for name, share in shares.items()}
+
+
+def fits(shares: Mapping[str, float], costs: Mapping[str, FormatCosts], conditions: Conditions) -> bool:
+    """Whether the files take no more than the conditions allow."""
+    size = conditions.images * sum(share * costs[name].image_bytes for name, share in shares.items())
+    return conditions.max_bytes is None or size <= conditions.max_bytes * (1 + _NEGLIGIBLE)
 
 
 def to_weights(shares: Mapping[str, float], costs: Mapping[str, FormatCosts], conditions: Conditions) -> dict[str, int]:
@@ -142,5 +159,9 @@ def _round(
         for rounding in roundings
         if sum(rounding) == total
     ]
-    best = max(choices, key=throughput)
+
+    def is_within(weights: Mapping[str, int]) -> bool:
+        return fits({name: weight / total for name, weight in weights.items()}, costs, conditions)
+
+    best = max(choices, key=lambda weights: (is_within(weights), throughput(weights)))
     return best, throughput(best)

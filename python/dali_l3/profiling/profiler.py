@@ -12,9 +12,11 @@ import statistics
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from ..errors import ConversionError
-from ..images.formats import find_format
+from ..images.formats import SOURCE, check_format
+from ..images.resizing import Resize
 from ..jobs.workers import default_workers
 from . import DEFAULT_FORMATS, encoding
 from .cost_model import Conditions, FormatCosts, Prediction, hit_ratio, predict
@@ -28,6 +30,7 @@ from .ratio_search import TENTHS, RatioSearch, search_ratio
 from .sampling import choose_sample, list_images
 
 _COLD = 4  # times the sample: images that are read once, from the disk, to see what DALI's reader makes of them
+NOTABLE_GAIN = 1.1  # of the recommendation: less is not worth a conversion
 _AGREEMENT = 0.05  # by how much the search's and the program's throughput may differ, relatively
 
 
@@ -35,7 +38,8 @@ _AGREEMENT = 0.05  # by how much the search's and the program's throughput may d
 class Options:
     """The options of the profiler.
 
-    formats: candidates, names as `images.formats.find_format` takes them
+    formats: candidates, names as `images.formats.check_format` takes them; `source` is the files as they are, and is
+        left out if none of the sample can stay as it is
     setting: settings of the pipelines
     cache_size: bytes of memory for the Liquid reader
     sample: number of images to measure with, at least a batch
@@ -43,6 +47,8 @@ class Options:
         folder that contains the dataset
     copies: whether decoded images are copied to the GPU
     quality: lossy formats to sweep, names with their qualities
+    max_size: bytes that the dataset may take at the recommended ratio
+    resize: the bounds of the images' sizes, if they are to be stored smaller; not possible with `source`
     """
 
     setting: Setting
@@ -52,6 +58,8 @@ class Options:
     work: str | None = None
     copies: bool = False
     quality: Sequence[str] = ()
+    max_size: int | None = None
+    resize: Resize | None = None
 
 
 @dataclass(frozen=True)
@@ -133,6 +141,7 @@ class DatasetProfile:
     quality: of lossy formats, if asked for
     written: the converted dataset, if it was written
     failures: paths and reasons, of images of the sample that cannot be read
+    resize: the bounds of the images' sizes, if they are to be stored smaller
     """
 
     source: str
@@ -150,6 +159,19 @@ class DatasetProfile:
     quality: list[Quality] = field(default_factory=list)
     written: WrittenDataset | None = None
     failures: list[tuple[str, str]] = field(default_factory=list)
+    resize: Resize | None = None
+
+    @property
+    def advice(self) -> Literal["convert", "read", "stay"]:
+        """What to do: convert the dataset as recommended, read it as it is with the Liquid reader, or leave it alone.
+
+        The last if it would gain nothing, as where the training step limits, or if no mix is as small as it has to be.
+        """
+        mix, most = self.recommendation, self.conditions.max_bytes
+        is_too_large = most is not None and mix.bytes > most
+        if self.diagnosis.limit == "step" or self.gain < NOTABLE_GAIN or is_too_large:
+            return "stay"
+        return "read" if mix.weights.keys() == {SOURCE} else "convert"
 
 
 ProgressCallback = Callable[[str, int, int], None]
@@ -178,7 +200,9 @@ def profile(
         OSError
     """
     for name in (*options.formats, *options.quality):
-        find_format(name)
+        check_format(name)
+    if options.resize and SOURCE in options.formats:
+        raise ConversionError(f"{options.resize}: files as they are ({SOURCE}) cannot be resized; name other formats")
     setting = options.setting
     progress("listing the images", 0, 1)
     dataset = list_images(source)
@@ -187,6 +211,8 @@ def profile(
         call_isolated(require_gpu)
     with _temporary_folder(options.work or _beside(source)) as folder:
         sample = _encode(chosen, options, folder, announce, progress)
+        names = [name for name in options.formats if name != SOURCE or sample.replaced(name) < len(sample.raw_sizes)]
+        names = names or list(options.formats)
         unreadable = {outcome.source for outcome in sample.failures}
         readable = [path for path in chosen if path not in unreadable]
         more = choose_sample(dataset, _COLD * len(chosen)) if not unreadable else readable
@@ -195,11 +221,11 @@ def profile(
         diagnosis = diagnose(readable, more, setting, default_workers(), in_memory, step, tick)
         copying = 0.0
         if options.copies:
-            copying = 1 / call_isolated(measure_copy, sample.paths(options.formats[0]), setting).throughput.mean
-        conditions = Conditions(dataset.images, options.cache_size, default_workers(), copying)
+            copying = 1 / call_isolated(measure_copy, sample.paths(names[0]), setting).throughput.mean
+        conditions = Conditions(dataset.images, options.cache_size, default_workers(), copying, options.max_size)
         formats = {}
-        for number, name in enumerate(options.formats):
-            progress(f"measuring {name}", number, len(options.formats))
+        for number, name in enumerate(names):
+            progress(f"measuring {name}", number, len(names))
             formats[name] = measure_format(name, sample, setting, conditions)
         costs = {name: found.costs for name, found in formats.items()}
         search = _search_best_pair(sample, costs, setting, conditions, progress)
@@ -221,6 +247,7 @@ def profile(
         gain=min(recommendation.prediction.throughput, most) / diagnosis.now.mean,
         quality=quality,
         failures=[(outcome.source, outcome.reason) for outcome in sample.failures],
+        resize=options.resize,
     )
 
 
@@ -255,10 +282,11 @@ def _encode(
     progress: ProgressCallback,
 ) -> EncodedSample:
     formats = list(dict.fromkeys((*options.formats, *options.quality)))
-    announced = encoding.announce(chosen, formats, _ticks(progress, "reading the sample", len(chosen)))
+    tick = _ticks(progress, "reading the sample", len(chosen))
+    announced = encoding.announce(chosen, formats, tick, options.resize)
     announce(announced, os.path.dirname(folder))
     tick = _ticks(progress, "encoding the sample", len(chosen))
-    return encoding.encode_sample(chosen, formats, folder, announced, tick)
+    return encoding.encode_sample(chosen, formats, folder, announced, tick, options.resize)
 
 
 def measure_format(name: str, sample: EncodedSample, setting: Setting, conditions: Conditions) -> FormatProfile:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from skimage.metrics import structural_similarity
 
-from ..images.formats import L3_FAST, find_format
+from ..images.formats import SOURCE, find_format
 from .encoding import EncodedFile, EncodedSample
 from .isolation import call_isolated
 from .measuring import Setting, Throughput, first_in_memory, measure
@@ -58,12 +58,12 @@ def sweep(
     names: of `sample.files`
     progress: called with what is measured, how many formats are done, and of how many
     """
-    lossless = [name for name in sample.files if not find_format(name).lossy]
+    lossless = [name for name in sample.files if name != SOURCE and not find_format(name).lossy]
     reference = min(lossless, key=lambda name: sum(file.size for file in sample.files[name]), default=None)
     qualities = []
     for number, name in enumerate(names):
         progress(f"measuring {name}", number, len(names))
-        held = [index for index, file in enumerate(sample.files[name]) if _stored_as(name, file) == name]
+        held = [index for index, file in enumerate(sample.files[name]) if file.format == name]
         if held:
             qualities.append(_measure(name, held, reference, sample, setting))
     return qualities
@@ -88,7 +88,7 @@ def _measure(name: str, held: list[int], reference: str | None, sample: EncodedS
         originals = [sample.files[reference][index] for index in held]
         lossless_bytes = statistics.fmean(file.size for file in originals)
         pairs = list(zip(files, originals, strict=True))[:: -(-len(held) // _MOST_COMPARED)]
-        compared = (_compare(name, file, reference, original) for file, original in pairs)
+        compared = (_compare(file, original) for file, original in pairs)
         similarities = [similarity for similarity in compared if similarity is not None]
     in_memory = first_in_memory([file.path for file in files], setting.batch_size)
     return Quality(
@@ -104,16 +104,11 @@ def _measure(name: str, held: list[int], reference: str | None, sample: EncodedS
     )
 
 
-def _compare(name: str, file: EncodedFile, reference: str, original: EncodedFile) -> float | None:
-    changed = _read(name, file)
-    return ssim(changed, _read(reference, original).reshape(changed.shape))  # gray is (H, W, 1) in L3, else (H, W)
+def _compare(file: EncodedFile, original: EncodedFile) -> float | None:
+    changed = _read(file)
+    return ssim(changed, _read(original).reshape(changed.shape))  # gray is (H, W, 1) in L3, else (H, W)
 
 
-def _read(name: str, file: EncodedFile) -> np.ndarray:
+def _read(file: EncodedFile) -> np.ndarray:
     with open(file.path, "rb") as stream:
-        return find_format(_stored_as(name, file)).decode(stream.read())[0]
-
-
-def _stored_as(name: str, file: EncodedFile) -> str:
-    """The format of a file of the sample in `name`: l3-fast takes its place where it cannot hold the image."""
-    return name if file.path.endswith(find_format(name).suffix) else L3_FAST
+        return find_format(file.format).decode(stream.read())[0]

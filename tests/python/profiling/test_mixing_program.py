@@ -67,8 +67,10 @@ def best_of_grid(costs, conditions):
     memory, load, decode, load_cpu, decode_cpu = (shares @ table).T
     misses = np.maximum(1 - conditions.cache_size / memory / conditions.images, 0)
     cpu = (misses * load_cpu + decode_cpu) / conditions.cpus
-    seconds = np.max([misses * load, decode, cpu, np.full(len(cpu), conditions.copy_seconds)], axis=0).min()
-    return 1 / seconds if seconds else math.inf
+    seconds = np.max([misses * load, decode, cpu, np.full(len(cpu), conditions.copy_seconds)], axis=0)
+    if conditions.max_bytes is not None:
+        seconds[IMAGES * shares @ [each.image_bytes for each in costs.values()] > conditions.max_bytes] = math.inf
+    return 1 / seconds.min() if seconds.min() else math.inf
 
 
 def check_against_grid(problem):
@@ -88,6 +90,28 @@ def test_no_mix_of_a_grid_is_faster(problem):
 @fewer_examples
 def test_no_mix_of_a_grid_is_faster_whatever_the_costs_are(problem):
     check_against_grid(problem)
+
+
+@given(problems(USUAL_FORMAT), st.floats(0, 1.1))
+@fewer_examples
+def test_no_mix_of_a_grid_is_faster_within_a_budget(problem, budget):
+    """From the smallest files to more than the largest take."""
+    costs, conditions = problem
+    sizes = [IMAGES * each.image_bytes for each in costs.values()]
+    most = math.ceil(min(sizes) + budget * (max(sizes) - min(sizes)))
+    conditions = dataclasses.replace(conditions, max_bytes=most)
+    check_against_grid((costs, conditions))
+    shares = best_shares(costs, conditions)
+    weights = to_weights(shares, costs, conditions)
+    for parts in (shares, weights):
+        whole = sum(parts.values())
+        assert sum(IMAGES * part / whole * costs[name].image_bytes for name, part in parts.items()) <= most * (1 + 2e-6)
+
+
+def test_a_budget_that_nothing_fits_leaves_the_smallest_files():
+    costs = {"slow": FormatCosts("", 1e6, 1e6, 1, 1), "fast": FormatCosts("", 2e6, 2e6, 0.1, 0.1)}
+    assert best_shares(costs, Conditions(IMAGES, 0, 1, max_bytes=int(0.9e6 * IMAGES))) == {"slow": 1.0}
+    assert best_shares(costs, Conditions(IMAGES, 0, 1)) == {"fast": 1.0}
 
 
 def test_time_with_two_minima_along_the_hit_ratio():

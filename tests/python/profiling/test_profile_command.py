@@ -17,8 +17,11 @@ import pytest
 from PIL import Image
 
 import dali_l3
+from dali_l3.profiling.cost_model import FormatCosts
 from dali_l3.profiling.diagnosis import limiting_stage
-from image_files import noise, write_png
+from dali_l3.profiling.profiler import measure_format
+from image_files import exif, noise, write_png
+from profiles import format_profile
 from waiting import HANGS, wait_until
 
 pytestmark = pytest.mark.usefixtures("plugin", "one_process")
@@ -28,8 +31,9 @@ QUICK = ("--batch-size", 4, "--threads", 2, "--quick", "--cache-size", "100KB")
 
 @pytest.fixture(autouse=True)
 def quicker(monkeypatch):
-    """Measures less than even --quick does: nothing here depends on how exact it is."""
+    """Measures less than even --quick does: nothing here depends on how exact it is. Any gain will do."""
     monkeypatch.setattr("dali_l3.cli.profile._QUICK_SECONDS", 0.02)
+    monkeypatch.setattr("dali_l3.profiling.profiler.NOTABLE_GAIN", 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -116,14 +120,123 @@ def check_the_dataset_that_was_written(result, photos, target):
 
 def test_a_training_step_takes_part(run, photos, tmp_path):
     found = tmp_path / "found.json"
-    code, _, errors = run("profile", photos, "--formats", "bmp", "--step-time", 50, "--json", found, *QUICK)
+    code, output, errors = run("profile", photos, "--formats", "bmp", "--step-time", 50, "--json", found, *QUICK)
     assert code == 0, errors
-    diagnosis = json.loads(found.read_text())["diagnosis"]
+    result = json.loads(found.read_text())
+    assert result["advice"] == ("stay" if result["diagnosis"]["limit"] == "step" else "convert")
+    assert ("dali-l3 convert" in output) == (result["advice"] == "convert")
+    diagnosis = result["diagnosis"]
     speeds = {stage["name"]: stage["throughput"]["mean"] for stage in diagnosis["stages"]}
     assert [*speeds] == ["synthetic", "memory", "page cache", "disk"]
     assert max(speeds.values()) <= 4 / 0.05
     # The step, unless others keep this machine so busy that it is something else.
     assert diagnosis["limit"] == limiting_stage({name: 1 / speed for name, speed in speeds.items()})
+
+
+@pytest.fixture(scope="module")
+def jpegs(photos):
+    """The photographs as JPEG files, one of them turned."""
+    root = photos.parent / "jpegs"
+    for path in sorted(photos.rglob("*.png")):
+        target = (root / path.relative_to(photos)).with_suffix(".jpg")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        turned = b"Exif\0\0" + exif(6 if path.stem == "0" else 1)
+        Image.open(path).save(target, quality=90, exif=turned)
+    return root
+
+
+def test_files_as_they_are_are_a_candidate_and_take_no_space(run, jpegs, tmp_path, monkeypatch):
+    measured = {}
+
+    def measure(name, sample, *others):
+        measured[name] = sample.paths(name)
+        return measure_format(name, sample, *others)
+
+    monkeypatch.setattr("dali_l3.profiling.profiler.measure_format", measure)
+    found = tmp_path / "found.json"
+    code, output, errors = run("profile", jpegs, "--json", found, *QUICK)
+    assert code == 0, errors
+    result = json.loads(found.read_text())
+    assert list(result["formats"]) == list(measured) == ["source", "bmp", "l3-fast", "l3-raw"]
+    files = sorted(map(str, jpegs.rglob("*.jpg")))
+    assert sorted(measured["source"]) == files
+    sizes = [os.path.getsize(path) for path in files]
+    assert result["formats"]["source"]["costs"]["image_bytes"] == pytest.approx(sum(sizes) / len(sizes))
+    assert result["formats"]["l3-fast"]["costs"]["image_bytes"] > 2 * sum(sizes) / len(sizes)
+    as_it_is = [*result["recommendation"]["weights"]] == ["source"]
+    assert result["advice"] == ("read" if as_it_is else "convert")
+    assert (result["command"] is None) == (result["advice"] != "convert")
+    (mix,) = [mix for mix in result["mixes"] if [*mix["weights"]] == ["l3-raw"]] or [result["recommendation"]]
+    assert f"{mix['bytes'] / sum(sizes):#.3g}x" in output.split()
+
+
+def test_a_mix_with_files_as_they_are_is_written_within_its_size(run, jpegs, tmp_path, monkeypatch):
+    """Whatever is faster: a budget that leaves room for some larger files."""
+    size = sum(path.stat().st_size for path in jpegs.rglob("*.jpg"))
+    monkeypatch.setattr("dali_l3.profiling.profiler.measure_format", measured_as({"source": 1.0, "l3-raw": 0.1}))
+    found, target = tmp_path / "found.json", tmp_path / "mix"
+    options = ("--formats", "source,l3-raw", "--max-size", 4 * size, "--json", found, *QUICK)
+    code, _, errors = run("profile", jpegs, *options, "--write", target)
+    assert code == 0, errors
+    result = json.loads(found.read_text())
+    weights = result["recommendation"]["weights"]
+    assert weights.keys() == {"source", "l3-raw"}
+    assert 2 * size < result["recommendation"]["bytes"] <= 4 * size
+    assert f"--mix source:{weights['source']},l3-raw:{weights['l3-raw']}" in result["command"]
+    images = {path.relative_to(target): path for path in target.rglob("*.*") if path.suffix in (".jpg", ".l3")}
+    assert len(images) == 8
+    for name, path in images.items():
+        if path.suffix == ".jpg":
+            assert path.read_bytes() == (jpegs / name).read_bytes()
+
+
+def measured_as(speeds):
+    """Stands for `measure_format`, where decoding takes so many seconds and nothing else takes any."""
+
+    def measure(name, sample, setting, conditions):
+        size = sum(file.size for file in sample.files[name]) / len(sample.files[name])
+        return format_profile(FormatCosts(name, size, size, 1e-6, speeds[name]), conditions)
+
+    return measure
+
+
+def test_nothing_is_written_where_nothing_is_gained(run, jpegs, tmp_path):
+    target, found = tmp_path / "mix", tmp_path / "found.json"
+    options = ("--formats", "l3-raw", "--max-size", "1KB", "--json", found, *QUICK)
+    code, output, errors = run("profile", jpegs, *options, "--write", target)
+    assert code == 0, errors
+    assert json.loads(found.read_text())["advice"] == "stay"
+    assert "No mix takes as little as 1.0 kB: the smallest, l3-raw, takes" in output.replace("\n", " ")
+    assert f"Nothing is written to {target}: no conversion is recommended." in errors
+    assert not target.exists()
+
+
+def test_images_can_be_stored_smaller(run, jpegs, tmp_path):
+    found, target = tmp_path / "found.json", tmp_path / "mix"
+    options = ("--formats", "l3-raw", "--resize-shorter", 48, "--json", found, *QUICK)
+    code, output, errors = run("profile", jpegs, *options, "--write", target)
+    assert code == 0, errors
+    result = json.loads(found.read_text())
+    assert "all formats are measured with smaller images: --resize-shorter 48" in output
+    assert result["command"].endswith(" --resize-shorter 48")
+    assert result["formats"]["l3-raw"]["costs"]["image_bytes"] < 64 * 48 * 3 * 1.1
+    assert json.loads((target / "dali_l3_mix.json").read_text())["resize"] == "--resize-shorter 48"
+    images = [*target.rglob("*.l3"), *target.rglob("*.bmp")]
+    shapes = [
+        dali_l3.imread(path).shape if path.suffix == ".l3" else np.asarray(Image.open(path)).shape for path in images
+    ]
+    assert len(shapes) == 8
+    assert {min(shape[:2]) for shape in shapes} == {48}
+
+
+def test_where_no_file_can_stay_as_it_is_that_is_no_candidate(run, photos, tmp_path):
+    source, found = tmp_path / "source", tmp_path / "found.json"
+    source.mkdir()
+    for path in photos.rglob("*.png"):
+        Image.open(path).save(source / f"{path.stem}.tiff")
+    code, _, errors = run("profile", source, "--formats", "source,bmp", "--json", found, *QUICK)
+    assert code == 0, errors
+    assert list(json.loads(found.read_text())["formats"]) == ["bmp"]
 
 
 def test_a_training_step_of_the_user(run, photos, tmp_path, monkeypatch):
@@ -252,6 +365,9 @@ def test_images_that_cannot_be_read_are_named_and_left_out(run, photos, tmp_path
         (["--formats", "jpeg"], "jpeg@95"),
         (["--device", "gpu"], "cpu or mixed"),
         (["--cache-size", "much"], "--cache-size"),
+        (["--max-size", "little"], "--max-size"),
+        (["--resize-longer", "9", "--work", "/nonexistent"], "/nonexistent"),  # so the formats were right
+        (["--resize-longer", "9", "--formats", "source,bmp"], "--resize-longer 9: files as they are (source) cannot"),
         (["--step", "nowhere:step"], "nowhere"),
         (["--step", "nowhere"], "module:function"),
         (["--step", "a:b", "--step-time", "1"], "cannot be combined"),

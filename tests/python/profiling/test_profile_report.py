@@ -23,7 +23,7 @@ from dali_l3.profiling.diagnosis import Diagnosis
 from dali_l3.profiling.profiler import Mix
 from dali_l3.profiling.ratio_search import RatioSearch, Step
 from dali_l3.profiling.report import figures, tables
-from profiles import BMP, JPEG, PNG, format_profile, profile, quality, stage, written
+from profiles import BMP, CONDITIONS, JPEG, PNG, format_profile, profile, quality, stage, written
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "/data/<b>&\"'\x1b[31m [red]\n\u202e" + os.fsdecode(b"\xff") + "/übung"
@@ -163,7 +163,9 @@ def test_html_is_whole_and_shows_all(name):
     assert text.encode().decode() == text
     page = Page(text)
     assert page.elements.count("svg") == (4 if found.search else 2)
-    assert tables.command(found) in page.text
+    assert (tables.command(found) or "") in page.text
+    assert ("dali-l3 convert" in page.text) == (found.advice == "convert")
+    assert not (found.advice == "stay" and "recommended" in page.text)
     for sentence in tables.recommendation(found):
         assert sentence in page.text
     for table in tables.all_tables(found):
@@ -302,7 +304,8 @@ def test_terminals_show_all(found, width, encoding, terminal):
     def has(text):
         return "".join(text.encode(encoding, "backslashreplace").decode(encoding).split()) in flat
 
-    assert has(tables.command(found))
+    assert has(tables.command(found) or "")
+    assert ("dali-l3convert" in flat) == (found.advice == "convert")
     for sentence in tables.recommendation(found):
         assert has(sentence)
     for table in tables.all_tables(found):
@@ -350,27 +353,73 @@ def with_mix(weights, throughput=120.0, limit="load", **others):
 
 
 def test_the_recommendation_in_words():
-    first, second = tables.recommendation(with_mix({"png": 3, "bmp": 7}))
+    first, second, third = tables.recommendation(with_mix({"png": 3, "bmp": 7}))
     assert first == (
         "Store 3 of 10 images as png and 7 as bmp, and read them with fn.readers.liquid and 1.0 GB of memory: "
         "120 images/s are predicted, 3.2 times today's 37.0."
     )
-    assert second == (
-        "Then loading will set the pace, and 25% of each batch will come from memory. "
-        "The dataset will take about 8.0 GB; it takes 5.0 GB now."
-    )
+    assert second == "Then loading will set the pace, and 25% of each batch will come from memory."
+    assert third == "The dataset will take about 8.0 GB, 1.60x the 5.0 GB that it takes now."
+
+
+def assert_says_nothing_else(found, sentence):
+    """The recommendation is this sentence; there is no mix in the table, and no command anywhere."""
+    assert found.advice == "stay"
+    assert tables.recommendation(found) == [sentence]
+    assert tables.command(found) is None
+    assert parse_strictly(report.to_json(found))["command"] is None
+    assert not any("recommended" in row for row in tables.mixes(found).rows)
+    assert "dali-l3 convert" not in printed(found)
 
 
 def test_a_dataset_that_is_fine_may_stay():
-    assert tables.recommendation(with_mix({"png": 1}, 38.0))[0].startswith("The dataset may stay as it is")
+    assert_says_nothing_else(
+        with_mix({"png": 1}, 38.0),
+        "The dataset may stay as it is: the best mix, png, would reach 38.0 images/s, 1.0 times today's 37.0, "
+        "and take 1.60x the space.",
+    )
+
+
+def test_where_the_training_step_limits_nothing_is_recommended():
+    assert_says_nothing_else(
+        with_mix({"png": 3, "bmp": 7}, diagnosis=PROFILES["a step"].diagnosis),
+        "The training step limits, at 37.0 images/s: storing the dataset otherwise gains nothing.",
+    )
+
+
+def test_what_is_too_large_is_not_recommended():
+    def within(size):
+        return with_mix({"png": 3, "bmp": 7}, conditions=dataclasses.replace(CONDITIONS, max_bytes=size))
+
+    assert_says_nothing_else(
+        within(8 * 10**9 - 1), "No mix takes as little as 8.0 GB: the smallest, png:3,bmp:7, takes 8.0 GB."
+    )
+    assert within(8 * 10**9).advice == "convert"
+
+
+def test_files_that_are_fast_as_they_are_need_the_reader_alone():
+    found = with_mix({"source": 1})
+    assert found.advice == "read"
+    assert tables.recommendation(found)[0].startswith("Read the files as they are with fn.readers.liquid and 1.0 GB")
+    assert tables.command(found) is None
+    (row,) = tables.mixes(dataclasses.replace(found, mixes=[found.recommendation])).rows
+    assert (row[0], row[-1]) == ("source", "recommended")
+
+
+def test_every_mix_has_its_growth_beside_it():
+    found = profile()
+    assert tables.mixes(found).columns[5] == "growth"
+    growth = {row[0]: row[5] for row in tables.mixes(found).rows}
+    assert growth["png"] == f"{2000 * 2.6e6 / 5e9:.2f}x"
+    assert growth["bmp"] == f"{2000 * 6.2e6 / 5e9:.2f}x"
 
 
 def test_the_training_step_bounds_the_promise():
-    diagnosis = PROFILES["a step"].diagnosis
+    diagnosis = dataclasses.replace(PROFILES["a step"].diagnosis, limit="decode")
     assert "The training step takes 50.0 images/s at most, 1.4 times today's." in tables.recommendation(
         with_mix({"png": 1}, diagnosis=diagnosis)
     )
-    assert len(tables.recommendation(with_mix({"png": 1}, 45.0, diagnosis=diagnosis))) == 2
+    assert len(tables.recommendation(with_mix({"png": 1}, 45.0, diagnosis=diagnosis))) == 3
 
 
 def test_lossy_formats_are_called_so():

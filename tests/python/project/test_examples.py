@@ -78,6 +78,11 @@ def test_examples_print_what_the_gallery_shows(script, arguments, work, plugin):
     assert printed(script) in run(EXAMPLES / script, *arguments, cwd=work)
 
 
+def test_mix_jpegs(work, plugin):
+    run("-m", "dali_l3.cli", "convert", "data/images", "data/jpeg", "--mix", "jpeg@90:1", cwd=work)
+    assert printed("mix_jpegs.py") in run(EXAMPLES / "mix_jpegs.py", "data/jpeg", "data/jpeg-mix", cwd=work)
+
+
 def test_pytorch_iterator(work, plugin, torch):
     assert printed("pytorch_iterator.py") in run(EXAMPLES / "pytorch_iterator.py", "data/l3", cwd=work)
 

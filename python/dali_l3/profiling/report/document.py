@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def to_json(profile: DatasetProfile) -> str:
-    """`profile` as JSON, in ASCII, with the date, the machine and the command that follows the recommendation.
+    """`profile` as JSON, in ASCII, with the date, the machine and the command that follows the recommendation, if any.
 
     Objects have the fields of their dataclasses and their properties, such as a prediction's throughput and its limit.
     Throughput without a limit is null. Times are in seconds, sizes in bytes, speeds in images/s.

@@ -82,7 +82,8 @@ def balance(profile: DatasetProfile) -> str:
         axes.plot(*_columns(shown), color=_MODEL)
         draw(model, "o", "model", color=_MODEL, markersize=4)
         draw(measured, "o", "measured", color=_MEASURED, markersize=8, fillstyle="none")
-        draw(recommended, "*", f"recommended: {mix_name(profile.recommendation)}", color=_RECOMMENDED, markersize=13)
+        title = "best" if profile.advice == "stay" else "recommended"
+        draw(recommended, "*", f"{title}: {mix_name(profile.recommendation)}", color=_RECOMMENDED, markersize=13)
         for tenths in (TENTHS, TENTHS // 2, 0):
             axes.annotate(_ratio(tenths), shown[tenths], xytext=(6, 6), textcoords="offset points")
         arrow = {"arrowstyle": "-|>", "mutation_scale": 14, "shrinkA": 0, "shrinkB": 3, "color": _MODEL}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.filesize import decimal as size_text
 
-from ...images.formats import find_format
+from ...images.formats import is_lossy
 from ...jobs.display import printable
 from ...wording import counted
 from ..ratio_search import TENTHS
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ..measuring import Throughput
     from ..profiler import DatasetProfile, FormatProfile, Mix, PairSearch
 
-_NOTABLE = 1.1  # gain
 _MOST_FAILURES = 10  # listed; the JSON has them all
 _LIMITS = {
     "load": "loading",
@@ -70,6 +69,8 @@ def overview(profile: DatasetProfile) -> Table:
             f"decoder on {setting.device}",
         ),
     ]
+    if profile.resize:
+        rows.append(("resized", f"all formats are measured with smaller images: {profile.resize}"))
     if conditions.copy_seconds:
         rows.append(("GPU", f"{_speed(1 / conditions.copy_seconds)} images/s can be copied to it"))
     notes = [f"{printable(path)}: {printable(reason)}" for path, reason in profile.failures[:_MOST_FAILURES]]
@@ -141,7 +142,7 @@ def search(pair: PairSearch) -> Table:
 
 
 def mixes(profile: DatasetProfile) -> Table:
-    """The predictions for mixes."""
+    """The predictions for mixes, and what they take on the disk, beside the dataset as it is."""
     rows = [
         (
             mix_name(mix),
@@ -149,11 +150,12 @@ def mixes(profile: DatasetProfile) -> Table:
             mix.prediction.limit,
             f"{mix.prediction.hit_ratio:.0%}",
             size_text(mix.bytes),
-            "recommended" if mix is profile.recommendation else "",
+            _growth(mix, profile),
+            "recommended" if mix is profile.recommendation and profile.advice != "stay" else "",
         )
         for mix in profile.mixes
     ]
-    return Table("Mixes, as predicted", ("mix", "images/s", "limit", "from memory", "dataset", ""), rows)
+    return Table("Mixes, as predicted", ("mix", "images/s", "limit", "from memory", "dataset", "growth", ""), rows)
 
 
 def quality(profile: DatasetProfile) -> Table:
@@ -203,34 +205,55 @@ def recommendation(profile: DatasetProfile) -> list[str]:
     mix, prediction = profile.recommendation, profile.recommendation.prediction
     now = profile.diagnosis.now.mean
     cache = size_text(profile.conditions.cache_size)
-    promise = f"{_speed(prediction.throughput)} images/s are predicted, {profile.gain:.1f} times today's {_speed(now)}."
-    if profile.gain >= _NOTABLE:
-        sentences = [
-            f"Store {_shares(mix.weights)}, and read them with fn.readers.liquid and {cache} of memory: {promise}"
-        ]
-    else:
-        sentences = [
-            f"The dataset may stay as it is: with the best mix, {mix_name(mix)}, and {cache} of memory {promise}"
-        ]
-    sentences.append(
+    if profile.advice == "stay":
+        return [_reason_to_stay(profile)]
+    converts = profile.advice == "convert"
+    store = f"Store {_shares(mix.weights)}, and read them" if converts else "Read the files as they are"
+    sentences = [
+        f"{store} with fn.readers.liquid and {cache} of memory: {_speed(prediction.throughput)} images/s are "
+        f"predicted, {profile.gain:.1f} times today's {_speed(now)}.",
         f"Then {_LIMITS[prediction.limit]} will set the pace, and {prediction.hit_ratio:.0%} of each batch will come "
-        f"from memory. The dataset will take about {size_text(mix.bytes)}; it takes {size_text(profile.bytes)} now."
-    )
+        "from memory.",
+    ]
+    if converts and profile.resize:
+        sentences.append(f"Images become smaller on the way ({profile.resize}), and lose detail by it.")
+    if converts:
+        sentences.append(
+            f"The dataset will take about {size_text(mix.bytes)}, {_growth(mix, profile)} the "
+            f"{size_text(profile.bytes)} that it takes now."
+        )
     first = profile.diagnosis.stages[0]
     if first.name == "synthetic" and first.throughput.mean < prediction.throughput:
         most = first.throughput.mean
         sentences.append(f"The training step takes {_speed(most)} images/s at most, {most / now:.1f} times today's.")
     for name in mix.weights:
-        if find_format(name).lossy:
+        if is_lossy(name):
             psnr = profile.formats[name].psnr
             sentences.append(f"{name} loses detail" + (f": its PSNR is {psnr:.1f} dB." if psnr is not None else "."))
     return sentences
 
 
-def command(profile: DatasetProfile, target: str = "DST") -> str:
-    """The command that follows the recommendation."""
+def _reason_to_stay(profile: DatasetProfile) -> str:
+    mix, most, now = profile.recommendation, profile.conditions.max_bytes, profile.diagnosis.now.mean
+    if profile.diagnosis.limit == "step":
+        return f"The training step limits, at {_speed(now)} images/s: storing the dataset otherwise gains nothing."
+    if most is not None and mix.bytes > most:
+        smallest = f"the smallest, {mix_name(mix)}, takes {size_text(mix.bytes)}"
+        return f"No mix takes as little as {size_text(most)}: {smallest}."
+    return (
+        f"The dataset may stay as it is: the best mix, {mix_name(mix)}, would reach "
+        f"{_speed(mix.prediction.throughput)} images/s, {profile.gain:.1f} times today's {_speed(now)}, "
+        f"and take {_growth(mix, profile)} the space."
+    )
+
+
+def command(profile: DatasetProfile, target: str = "DST") -> str | None:
+    """The command that follows the recommendation, if a conversion is recommended."""
+    if profile.advice != "convert":
+        return None
     source, target = (printable(shlex.quote(path)) for path in (profile.source, target))
-    return f"dali-l3 convert {source} {target} --mix {profile.recommendation}"
+    resize = f" {profile.resize}" if profile.resize else ""
+    return f"dali-l3 convert {source} {target} --mix {profile.recommendation}{resize}"
 
 
 def mix_name(mix: Mix) -> str:
@@ -244,6 +267,11 @@ def _shares(weights: Mapping[str, int]) -> str:
         return f"all images as {name}"
     parts = [f"{weight} of {sum(weights.values())} images as {name}", *(f"{more} as {other}" for other, more in others)]
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _growth(mix: Mix, profile: DatasetProfile) -> str:
+    """The size of the dataset, in times of what it takes as it is."""
+    return f"{_number(mix.bytes / profile.bytes)}x"
 
 
 def _replaced(name: str, found: FormatProfile) -> str | None:

@@ -25,7 +25,8 @@ def show(profile: DatasetProfile, console: Console) -> None:
     _print_title("Recommendation", console)
     for sentence in tables.recommendation(profile):
         _print(sentence, console)
-    _print(f"  {tables.command(profile)}", console, wrap=False)  # to be copied
+    if command := tables.command(profile):
+        _print(f"  {command}", console, wrap=False)  # to be copied
     if profile.written:
         show_written(profile, console)
 
