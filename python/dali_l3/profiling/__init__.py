@@ -9,6 +9,7 @@
 - `quality`: what lossy formats lose
 - `profiler`: all of that, one after the other
 - `dataset`: the dataset at the recommended ratio
+- `work_folder`: the folder for the sample, which does not stay behind
 - `report`: what was found, on the terminal, as JSON and as HTML
 
 Needs DALI and the packages of the extra `profile`.

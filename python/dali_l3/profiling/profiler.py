@@ -5,14 +5,15 @@ After the offline profiler of Liquid (Baek et al., APSys 2023, section 4.1).
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import itertools
 import os
 import statistics
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 from ..errors import ConversionError
 from ..images.formats import SOURCE, check_format
@@ -27,7 +28,8 @@ from .measuring import Consume, Setting, Throughput, first_in_memory, measure, m
 from .mixing_program import best_shares, to_weights
 from .quality import Quality, sweep
 from .ratio_search import TENTHS, RatioSearch, search_ratio
-from .sampling import choose_sample, list_images
+from .sampling import Dataset, choose_sample, list_images
+from .work_folder import plain_names, work_folder
 
 _COLD = 4  # times the sample: images that are read once, from the disk, to see what DALI's reader makes of them
 NOTABLE_GAIN = 1.1  # of the recommendation: less is not worth a conversion
@@ -178,6 +180,12 @@ ProgressCallback = Callable[[str, int, int], None]
 """Called with what is being done, how many steps of it are done, and of how many."""
 
 
+class Announce(Protocol):
+    """Called with bytes of disk space, and the folder that holds them."""
+
+    def __call__(self, size: int, folder: str) -> None: ...
+
+
 def _silent(what: str, done: int, total: int) -> None:
     pass
 
@@ -186,10 +194,23 @@ def profile(
     source: str,
     options: Options,
     step: Consume | None = None,
-    announce: Callable[[int, str], None] = lambda size, folder: None,
+    announce: Announce = lambda size, folder: None,
     progress: ProgressCallback = _silent,
 ) -> DatasetProfile:
-    """Profiles the tree of images `source`.
+    """As `profiling`, at once."""
+    with profiling(source, options, step, announce, progress) as found:
+        return found
+
+
+@contextlib.contextmanager
+def profiling(
+    source: str,
+    options: Options,
+    step: Consume | None = None,
+    announce: Announce = lambda size, folder: None,
+    progress: ProgressCallback = _silent,
+) -> Iterator[DatasetProfile]:
+    """Profiles the tree of images `source`, and yields what it finds. Removes the sample after that.
 
     step: the training step, called with the outputs of every batch of the diagnosis
     announce: called once before anything is written, with the most bytes of disk space that it takes, and the folder
@@ -203,33 +224,49 @@ def profile(
         check_format(name)
     if options.resize and SOURCE in options.formats:
         raise ConversionError(f"{options.resize}: files as they are ({SOURCE}) cannot be resized; name other formats")
-    setting = options.setting
     progress("listing the images", 0, 1)
     dataset = list_images(source)
-    chosen = choose_sample(dataset, max(options.sample, setting.batch_size))
-    if setting.device == "mixed" or options.copies:
+    if options.setting.device == "mixed" or options.copies:
         call_isolated(require_gpu)
-    with _temporary_folder(options.work or _beside(source)) as folder:
-        sample = _encode(chosen, options, folder, announce, progress)
-        names = [name for name in options.formats if name != SOURCE or sample.replaced(name) < len(sample.raw_sizes)]
-        names = names or list(options.formats)
-        unreadable = {outcome.source for outcome in sample.failures}
-        readable = [path for path in chosen if path not in unreadable]
-        more = choose_sample(dataset, _COLD * len(chosen)) if not unreadable else readable
-        tick = _names(progress, "diagnosing", 3 + bool(step))
-        in_memory = dataset.bytes <= options.cache_size
-        diagnosis = diagnose(readable, more, setting, default_workers(), in_memory, step, tick)
-        copying = 0.0
-        if options.copies:
-            copying = 1 / call_isolated(measure_copy, sample.paths(names[0]), setting).throughput.mean
-        conditions = Conditions(dataset.images, options.cache_size, default_workers(), copying, options.max_size)
-        formats = {}
-        for number, name in enumerate(names):
-            progress(f"measuring {name}", number, len(names))
-            formats[name] = measure_format(name, sample, setting, conditions)
-        costs = {name: found.costs for name, found in formats.items()}
-        search = _search_best_pair(sample, costs, setting, conditions, progress)
-        quality = sweep(options.quality, sample, setting, progress)
+    parent = options.work or _beside(source)
+    with work_folder(parent) as folder, plain_names() as plain:
+        tell = functools.partial(announce, folder=parent)
+        yield _profile(source, dataset, options, step, plain(folder), plain, tell, progress)
+
+
+def _profile(
+    source: str,
+    dataset: Dataset,
+    options: Options,
+    step: Consume | None,
+    folder: str,
+    plain: Callable[[str], str],
+    announce: Callable[[int], None],
+    progress: ProgressCallback,
+) -> DatasetProfile:
+    """`profile`, with an empty folder for the sample."""
+    setting = options.setting
+    chosen = {plain(path): path for path in choose_sample(dataset, max(options.sample, setting.batch_size))}
+    sample = _encode([*chosen], options, folder, announce, progress)
+    names = [name for name in options.formats if name != SOURCE or sample.replaced(name) < len(sample.raw_sizes)]
+    names = names or list(options.formats)
+    unreadable = {outcome.source for outcome in sample.failures}
+    readable = [path for path in chosen if path not in unreadable]
+    more = [*map(plain, choose_sample(dataset, _COLD * len(chosen)))] if not unreadable else readable
+    tick = _names(progress, "diagnosing", 3 + bool(step))
+    in_memory = dataset.bytes <= options.cache_size
+    diagnosis = diagnose(readable, more, setting, default_workers(), in_memory, step, tick)
+    copying = 0.0
+    if options.copies:
+        copying = 1 / call_isolated(measure_copy, sample.paths(names[0]), setting).throughput.mean
+    conditions = Conditions(dataset.images, options.cache_size, default_workers(), copying, options.max_size)
+    formats = {}
+    for number, name in enumerate(names):
+        progress(f"measuring {name}", number, len(names))
+        formats[name] = measure_format(name, sample, setting, conditions)
+    costs = {name: found.costs for name, found in formats.items()}
+    search = _search_best_pair(sample, costs, setting, conditions, progress)
+    quality = sweep(options.quality, sample, setting, progress)
     recommendation, mixes = recommend(costs, conditions)
     most = diagnosis.stages[0].throughput.mean if step else float("inf")
     return DatasetProfile(
@@ -246,7 +283,7 @@ def profile(
         search=search,
         gain=min(recommendation.prediction.throughput, most) / diagnosis.now.mean,
         quality=quality,
-        failures=[(outcome.source, outcome.reason) for outcome in sample.failures],
+        failures=[(chosen[outcome.source], outcome.reason) for outcome in sample.failures],
         resize=options.resize,
     )
 
@@ -266,25 +303,17 @@ def _disk(path: str) -> int:
     return os.stat(path).st_dev
 
 
-def _temporary_folder(work: str) -> tempfile.TemporaryDirectory[str]:
-    try:
-        return tempfile.TemporaryDirectory(prefix=".dali-l3-profile-", dir=work)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ConversionError(f"{work}: {reason}; the sample needs a folder: name one with --work") from error
-
-
 def _encode(
     chosen: Sequence[str],
     options: Options,
     folder: str,
-    announce: Callable[[int, str], None],
+    announce: Callable[[int], None],
     progress: ProgressCallback,
 ) -> EncodedSample:
     formats = list(dict.fromkeys((*options.formats, *options.quality)))
     tick = _ticks(progress, "reading the sample", len(chosen))
     announced = encoding.announce(chosen, formats, tick, options.resize)
-    announce(announced, os.path.dirname(folder))
+    announce(announced)
     tick = _ticks(progress, "encoding the sample", len(chosen))
     return encoding.encode_sample(chosen, formats, folder, announced, tick, options.resize)
 

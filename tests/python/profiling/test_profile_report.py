@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shlex
+import subprocess
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -344,6 +345,13 @@ def test_the_command_is_one_that_a_shell_takes():
     arguments = shlex.split(tables.command(profile("/data/it's <here>")))
     assert arguments[:4] == ["dali-l3", "convert", "/data/it's <here>", "DST"]
     assert arguments[4:] == ["--mix", str(profile().recommendation)]
+
+
+def test_the_command_is_one_that_a_shell_takes_whatever_the_bytes_of_a_name():
+    words = tables.command(profile(HOSTILE)).replace("dali-l3 convert", r"printf '%s\0'")
+    assert words.isprintable()
+    shown = subprocess.run(["bash", "-c", words], stdout=subprocess.PIPE, check=True).stdout.split(b"\0")
+    assert shown[:3] == [os.fsencode(HOSTILE), b"DST", b"--mix"]
 
 
 def with_mix(weights, throughput=120.0, limit="load", **others):

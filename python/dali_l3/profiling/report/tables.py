@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -251,9 +252,20 @@ def command(profile: DatasetProfile, target: str = "DST") -> str | None:
     """The command that follows the recommendation, if a conversion is recommended."""
     if profile.advice != "convert":
         return None
-    source, target = (printable(shlex.quote(path)) for path in (profile.source, target))
+    source, target = map(_shell_word, (profile.source, target))
     resize = f" {profile.resize}" if profile.resize else ""
     return f"dali-l3 convert {source} {target} --mix {profile.recommendation}{resize}"
+
+
+def _shell_word(path: str) -> str:
+    """The path, quoted for a shell, without characters that a terminal would act upon."""
+    if path.isprintable():
+        return shlex.quote(path)
+    parts = (
+        char if char.isprintable() and char not in "\\'" else "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))
+        for char in path
+    )
+    return f"$'{''.join(parts)}'"
 
 
 def mix_name(mix: Mix) -> str:
