@@ -81,6 +81,12 @@ def profile(
         str | None,
         typer.Option(metavar="SIZE", help="The dataset may take this much as recommended.", show_default="no limit"),
     ] = None,
+    prefer: Annotated[
+        str,
+        typer.Option(
+            metavar="speed|space", help="Recommend the smallest dataset within 2% (speed) or 10% of the fastest."
+        ),
+    ] = "space",
     resize_shorter: ResizeShorter = None,
     resize_longer: ResizeLonger = None,
     resize_pixels: ResizePixels = None,
@@ -104,6 +110,8 @@ def profile(
         raise ConversionError("--step and --step-time cannot be combined")
     if device not in ("cpu", "mixed"):
         raise ConversionError(f"--device {device}: must be cpu or mixed")
+    if prefer not in ("speed", "space"):
+        raise ConversionError(f"--prefer {prefer}: must be speed or space")
     for path in filter(None, (json_file, html_file)):
         check_report(path)
     profiler, diagnosis, measuring, report, dataset, resizing = _import(
@@ -123,6 +131,7 @@ def profile(
         quality=_SWEEP if quality_sweep else (),
         resize=resize,
         max_size=_parse_size("--max-size", max_size) if max_size else None,
+        prefer=prefer,
     )
     train = diagnosis.Sleep(step_time / 1e3) if step_time is not None else step and _load(step)
     output = Console(markup=False, highlight=False)  # standard output; what happens on the way goes to standard error

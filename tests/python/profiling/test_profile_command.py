@@ -35,7 +35,7 @@ QUICK = ("--batch-size", 4, "--threads", 2, "--quick", "--cache-size", "100KB")
 def quicker(monkeypatch):
     """Measures less than even --quick does: nothing here depends on how exact it is. Any gain will do."""
     monkeypatch.setattr("dali_l3.cli.profile._QUICK_SECONDS", 0.02)
-    monkeypatch.setattr("dali_l3.profiling.profiler.NOTABLE_GAIN", 0.0)
+    monkeypatch.setattr("dali_l3.profiling.profiler.DatasetProfile.least_gain", 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -368,6 +368,7 @@ def test_images_that_cannot_be_read_are_named_and_left_out(run, photos, tmp_path
         (["--device", "gpu"], "cpu or mixed"),
         (["--cache-size", "much"], "--cache-size"),
         (["--max-size", "little"], "--max-size"),
+        (["--prefer", "both"], "--prefer both: must be speed or space"),
         (["--resize-longer", "9", "--work", "/nonexistent"], "/nonexistent"),  # so the formats were right
         (["--resize-longer", "9", "--formats", "source,bmp"], "--resize-longer 9: files as they are (source) cannot"),
         (["--step", "nowhere:step"], "nowhere"),

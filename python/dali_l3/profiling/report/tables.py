@@ -17,8 +17,10 @@ from ..ratio_search import TENTHS
 from . import machine
 
 if TYPE_CHECKING:
+    from ..choosing import Mix
+    from ..cost_model import Prediction
     from ..measuring import Throughput
-    from ..profiler import DatasetProfile, FormatProfile, Mix, PairSearch
+    from ..profiler import DatasetProfile, FormatProfile, PairSearch
 
 _MOST_FAILURES = 10  # listed; the JSON has them all
 _LIMITS = {
@@ -50,7 +52,7 @@ def all_tables(profile: DatasetProfile) -> list[Table]:
     tables = [overview(profile), diagnosis(profile), formats(profile)]
     if profile.search:
         tables.append(search(profile.search))
-    tables.append(mixes(profile))
+    tables += [mixes(profile), choices(profile)]
     if profile.quality:
         tables.append(quality(profile))
     return tables
@@ -152,11 +154,41 @@ def mixes(profile: DatasetProfile) -> Table:
             f"{mix.prediction.hit_ratio:.0%}",
             size_text(mix.bytes),
             _growth(mix, profile),
-            "recommended" if mix is profile.recommendation and profile.advice != "stay" else "",
+            _mark(mix, profile),
         )
         for mix in profile.mixes
     ]
     return Table("Mixes, as predicted", ("mix", "images/s", "limit", "from memory", "dataset", "growth", ""), rows)
+
+
+def choices(profile: DatasetProfile) -> Table:
+    """Mixes that no other beats in both speed and space."""
+    front, margin = profile.choice.front, profile.choice.margin
+    fastest = front[-1].prediction
+    rows = [
+        (
+            mix_name(mix),
+            _speed(mix.prediction.throughput),
+            f"{_part(mix.prediction, fastest):.0%}",
+            size_text(mix.bytes),
+            _growth(mix, profile),
+            _mark(mix, profile),
+        )
+        for mix in front
+    ]
+    notes = ["No mix is both faster and smaller than one of these; there are more between them."]
+    if profile.advice != "stay":
+        notes.append(f"The recommended one is the smallest within {margin:.0%} of the fastest.")
+    return Table("Choices", ("mix", "images/s", "of fastest", "dataset", "growth", ""), rows, notes)
+
+
+def _mark(mix: Mix, profile: DatasetProfile) -> str:
+    return "recommended" if mix == profile.recommendation and profile.advice != "stay" else ""
+
+
+def _part(prediction: Prediction, fastest: Prediction) -> float:
+    """Of the fastest's speed."""
+    return prediction.throughput / fastest.throughput if prediction.throughput < fastest.throughput else 1.0
 
 
 def quality(profile: DatasetProfile) -> Table:
@@ -297,8 +329,7 @@ def _speed(images_per_second: float) -> str:
 
 
 def _spread(throughput: Throughput) -> str:
-    half = (throughput.high - throughput.low) / 2
-    return f"{_speed(throughput.mean)} ({half / throughput.mean:.0%})"
+    return f"{_speed(throughput.mean)} ({throughput.spread:.0%})"
 
 
 def _number(value: float) -> str:
