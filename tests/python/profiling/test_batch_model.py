@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+import json
 import random
 import statistics
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -142,3 +144,32 @@ def test_predictions_know_that_threads_wait_and_stages_too():
     assert balanced.waiting > 0.01 * balanced.seconds[balanced.limit]
     assert balanced.throughput == pytest.approx(1 / (balanced.seconds[balanced.limit] + balanced.waiting))
     assert predict({"png": 1.0}, costs, batches).throughput == pytest.approx(27, rel=1e-3)
+
+
+def test_mixes_that_were_measured_are_predicted_better_than_by_averages():
+    """The costs and mixes of PNG, BMP and L3 at several speeds of the disk that the benchmark of the profiler found."""
+    document = json.loads((Path(__file__).parents[3] / "benchmarks" / "results" / "profiler.json").read_text())
+    batches = Batches(document["settings"]["batch_size"], document["settings"]["threads"])
+    errors = {batches: [], None: []}
+    for rate in document["rates"].values():
+        costs = {name: costs_of(name, rate["formats"]) for name in rate["formats"][0]}
+        memory = rate["mixes"]["PNG"]["predicted_hit_ratio"] * costs["png"].memory_bytes
+        for mix in rate["mixes"].values():
+            shares = {name: weight / sum(mix["weights"].values()) for name, weight in mix["weights"].items()}
+            for each, found in errors.items():
+                conditions = Conditions(1000, int(1000 * memory), 2, batches=each)
+                found.append(abs(predict(shares, costs, conditions).throughput / mix["measured"] - 1))
+
+    def within(error, batches):
+        return statistics.fmean(each <= error for each in errors[batches])
+
+    assert within(0.05, batches) > max(0.85, within(0.05, None))
+    assert within(0.1, batches) > max(0.95, within(0.1, None))
+
+
+def costs_of(name, rounds):
+    size, load, decode, load_cpu, decode_cpu = (
+        statistics.median(formats[name][figure] for formats in rounds)
+        for figure in ("image_bytes", "load", "decode", "load_cpu_ms", "decode_cpu_ms")
+    )
+    return FormatCosts(name, size, size, 1 / load, 1 / decode, load_cpu / 1e3, decode_cpu / 1e3)
