@@ -34,7 +34,7 @@ def neutralise_orientation(exif: bytes) -> tuple[int, bytes]:
 
     exif: a TIFF structure, with or without the prefix `Exif\\0\\0` (which is taken off).
     A missing, invalid or unreadable orientation counts as 1 and stays. Nothing else in the block changes. The first two
-    bytes of the value count, whatever its type, as in OpenCV and DALI.
+    bytes of the value count, whatever its type, as in DALI.
     """
     block = exif.removeprefix(PREFIX)
     order = {b"II*\x00": "<", b"MM\x00*": ">"}.get(block[:4])

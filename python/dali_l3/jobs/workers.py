@@ -362,5 +362,6 @@ def _block_interrupts() -> None:
     It sends them to the workers too, even to those still starting, but only the main thread shall act on them. That one
     must not block them, not even for a while: another thread would receive the signal and not wake it.
     """
-    resource_tracker.ensure_running()  # which unblocks one; nothing happens when that is called once more
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    resource_tracker.ensure_running()  # which unblocks SIGINT; nothing happens when that is called once more
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import itertools
 import os
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
 from ..errors import ConversionError
 from ..images.formats import SOURCE, check_format
@@ -192,12 +191,6 @@ ProgressCallback = Callable[[str, int, int], None]
 """Called with what is being done, how many steps of it are done, and of how many."""
 
 
-class Announce(Protocol):
-    """Called with bytes of disk space, and the folder that holds them."""
-
-    def __call__(self, size: int, folder: str) -> None: ...
-
-
 def _silent(what: str, done: int, total: int) -> None:
     pass
 
@@ -206,7 +199,7 @@ def profile(
     source: str,
     options: Options,
     step: Consume | None = None,
-    announce: Announce = lambda size, folder: None,
+    announce: Callable[[int, str], None] = lambda size, folder: None,
     progress: ProgressCallback = _silent,
 ) -> DatasetProfile:
     """As `profiling`, at once."""
@@ -219,7 +212,7 @@ def profiling(
     source: str,
     options: Options,
     step: Consume | None = None,
-    announce: Announce = lambda size, folder: None,
+    announce: Callable[[int, str], None] = lambda size, folder: None,
     progress: ProgressCallback = _silent,
 ) -> Iterator[DatasetProfile]:
     """Profiles the tree of images `source`, and yields what it finds. Removes the sample after that.
@@ -242,7 +235,10 @@ def profiling(
         call_isolated(require_gpu)
     parent = options.work or _beside(source)
     with work_folder(parent) as folder, plain_names() as plain:
-        tell = functools.partial(announce, folder=parent)
+
+        def tell(size: int) -> None:
+            announce(size, parent)
+
         yield _profile(source, dataset, options, step, plain(folder), plain, tell, progress)
 
 

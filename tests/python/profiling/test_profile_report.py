@@ -432,7 +432,9 @@ def test_choices_have_their_speed_and_size_beside_them():
         return Mix(weights, Prediction(0.25, dict.fromkeys(("load", "decode", "cpu", "copy"), 1 / speed)), size)
 
     front = [mix({"png": 1}, 50.0, 10**9), mix({"png": 8, "bmp": 2}, 95.0, 2 * 10**9), mix({"bmp": 1}, 100.0, 10**10)]
-    table = tables.choices(profile(choice=Choice(front[1], 0.1, front)))
+    found = profile(choice=Choice(front[1], 0.1, front))
+    assert "The fastest mix, bmp, would reach 100 images/s and take 10.0 GB." in tables.recommendation(found)
+    table = tables.choices(found)
     assert table.rows == [
         ("png", "50.0", "50%", "1.0 GB", "0.200x", ""),
         ("png:8,bmp:2", "95.0", "95%", "2.0 GB", "0.400x", "recommended"),

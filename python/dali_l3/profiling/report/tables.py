@@ -65,7 +65,7 @@ def overview(profile: DatasetProfile) -> Table:
         ("dataset", f"{printable(profile.source)}: {counted(profile.images, 'image')}, {size_text(profile.bytes)}"),
         ("sample", counted(profile.sample, "image")),
         ("machine", f"{facts['cpu']}, {counted(conditions.cpus, 'CPU')}, {size_text(facts['memory_bytes'])} of memory"),
-        ("cache", f"{size_text(conditions.cache_size)} for the Liquid reader"),
+        ("memory", f"{size_text(conditions.cache_size)} for the Liquid reader, which reads past the page cache"),
         (
             "pipelines",
             f"DALI {facts['versions']['dali']}, batches of {setting.batch_size}, {counted(setting.threads, 'thread')}, "
@@ -118,7 +118,7 @@ def formats(profile: DatasetProfile) -> Table:
         for name, found in profile.formats.items()
     ]
     columns = ("format", "MB/file", "load", "decode", "both", "predicted", *(("PSNR dB",) if lossy else ()))
-    notes = ["Images/s, with half the distance between the quartiles; both: with the sample's part of the cache."]
+    notes = ["Images/s, with half the distance between the quartiles; both: with a part of the reader's memory."]
     notes += filter(None, (_replaced(name, found) for name, found in profile.formats.items()))
     return Table("Formats", columns, rows, notes)
 
@@ -255,6 +255,10 @@ def recommendation(profile: DatasetProfile) -> list[str]:
             f"The dataset will take about {size_text(mix.bytes)}, {_growth(mix, profile)} the "
             f"{size_text(profile.bytes)} that it takes now."
         )
+        fastest = profile.choice.front[-1]
+        if fastest != mix:
+            speed, size = _speed(fastest.prediction.throughput), size_text(fastest.bytes)
+            sentences.append(f"The fastest mix, {mix_name(fastest)}, would reach {speed} images/s and take {size}.")
     first = profile.diagnosis.stages[0]
     if first.name == "synthetic" and first.throughput.mean < prediction.throughput:
         most = first.throughput.mean
