@@ -40,7 +40,10 @@ def work_folder(parent: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def plain_names() -> Iterator[Callable[[str], str]]:
-    """Yields a function from paths to paths that DALI takes: links, where those are not UTF-8. They go at the end."""
+    """Yields a function from paths to paths that DALI takes: links, where those are not UTF-8. They go at the end.
+
+    ConversionErrors that pass through here name the paths instead of the links.
+    """
     with contextlib.ExitStack() as stack:
         links: dict[str, str] = {}
         folder = None
@@ -55,7 +58,13 @@ def plain_names() -> Iterator[Callable[[str], str]]:
                 os.symlink(os.path.abspath(path), links[path])
             return links[path]
 
-        yield plain
+        try:
+            yield plain
+        except ConversionError as error:
+            message = str(error)
+            for path, link in reversed(links.items()):  # the longest numbers first
+                message = message.replace(link, path)
+            raise type(error)(message) from error
 
 
 def _create(parent: str) -> tuple[str, int]:

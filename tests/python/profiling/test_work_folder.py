@@ -13,6 +13,7 @@ import pytest
 from dali_l3.errors import ConversionError
 from dali_l3.jobs.interrupting import Interrupted, exiting_on_signals
 from dali_l3.profiling import work_folder
+from dali_l3.profiling.measuring import PipelineError
 from waiting import HANGS
 
 HOLD = """
@@ -120,3 +121,12 @@ def test_names_that_are_not_utf8_become_links(tmp_path, monkeypatch):
         assert link == plain(odd)
         assert os.readlink(link) == str(tmp_path / odd)
     assert os.listdir(tmp_path) == [odd]
+
+
+def test_errors_name_files_not_their_links(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    names = [os.fsdecode(b"/data/%d\xff" % number) for number in range(12)]
+    with pytest.raises(PipelineError) as raised, work_folder.plain_names() as plain:
+        links = [plain(name) for name in names]
+        raise PipelineError(f"{links[11]} and {links[1]}: no images")
+    assert str(raised.value) == f"{names[11]} and {names[1]}: no images"
