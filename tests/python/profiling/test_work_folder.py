@@ -126,7 +126,12 @@ def test_names_that_are_not_utf8_become_links(tmp_path, monkeypatch):
 def test_errors_name_files_not_their_links(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     names = [os.fsdecode(b"/data/%d\xff" % number) for number in range(12)]
-    with pytest.raises(PipelineError) as raised, work_folder.plain_names() as plain:
-        links = [plain(name) for name in names]
-        raise PipelineError(f"{links[11]} and {links[1]}: no images")
+
+    def fail():
+        with work_folder.plain_names() as plain:
+            links = [plain(name) for name in names]
+            raise PipelineError(f"{links[11]} and {links[1]}: no images")
+
+    with pytest.raises(PipelineError) as raised:
+        fail()
     assert str(raised.value) == f"{names[11]} and {names[1]}: no images"
