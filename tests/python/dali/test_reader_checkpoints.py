@@ -21,7 +21,7 @@ from reading import Reading, file_reader, read, write_dataset
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
-READERS = {
+UNWEIGHTED = {
     "multi_format": (readers.multi_format, {}),
     "multi_format, random_shuffle": (readers.multi_format, {"random_shuffle": True, "initial_fill": 5}),
     "multi_format, shuffle_after_epoch": (readers.multi_format, {"shuffle_after_epoch": True}),
@@ -33,9 +33,12 @@ READERS = {
     "liquid, sequential": (readers.liquid, {"cache_size": 40000, "read_order": "sequential"}),
     "liquid, minio": (readers.liquid, {"cache_size": 40000, "policy": "minio"}),
     "liquid, none": (readers.liquid, {"policy": "none"}),
+}
+WEIGHTED = {
     "multi_format, weighted": (readers.multi_format, {"weights": range(23), "epoch_size": 17, "random_shuffle": True}),
     "liquid, balanced": (readers.liquid, {"class_proportions": "balanced", "cache_size": 40000}),
 }
+READERS = UNWEIGHTED | WEIGHTED
 
 # In batches of 4, of 23 files: at the start, within the first epoch, around the borders of epochs, and much later.
 MOMENTS = [0, 1, 5, 6, 12, 40]
@@ -356,7 +359,7 @@ def changes(root: str) -> dict[str, Change]:
         "dir_filters": Change(["class0"], differs("files", 23, 8)),
         "dont_use_mmap": Change(True),
         "epoch_size": Change(17, differs("epoch_size", None, 17)),
-        "equal_sizes": Change(True),
+        "equal_sizes": Change(True, SAME, {"companions": ["{dir}/{name}"]}),
         "file_filters": Change(["*.png"], differs("files", 23, 14)),
         "file_list": Change(f"{root}/../backwards.txt", files_differ("names")),
         "file_root": Change(f"{root}/../moved"),
@@ -485,7 +488,7 @@ worlds = st.fixed_dictionaries(
 
 
 @given(
-    reader=st.sampled_from(sorted(READERS)),
+    reader=st.sampled_from(sorted(UNWEIGHTED)),
     history=st.lists(st.tuples(worlds, st.integers(0, 9)), min_size=1, max_size=2),
     last=worlds,
     seed=st.integers(0, 2**62),
@@ -513,6 +516,15 @@ def test_every_epoch_is_delivered_exactly_once_whatever_worlds_share_it(dataset,
     assert len(paths) == 23
     for epoch in range(complete):
         assert {path: delivered[epoch, path] for path in paths} == dict.fromkeys(paths, 1)
+
+
+@pytest.mark.parametrize("reader", WEIGHTED)
+def test_epochs_of_weights_are_not_redistributed(dataset, reader):
+    function, arguments = WEIGHTED[reader]
+    checkpoint = Reading(function, checkpointing=True, file_root=dataset, **arguments).pipeline.checkpoint()
+    arguments = arguments | {"file_root": dataset, "batch_size": 5, "checkpoint": checkpoint}
+    with pytest.raises(ValueError, match=differs("batch_size", 4, 5) + "\n.*Use the arguments and files"):
+        Reading(function, on_mismatch="redistribute", **arguments)
 
 
 def test_the_rest_comes_from_disk_and_then_the_hit_ratio_is_back(dataset):
