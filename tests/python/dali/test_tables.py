@@ -151,10 +151,14 @@ def test_a_parquet_table_is_as_good(tmp_path):
         ("image,x\na,1\nb,one\n", {"labels": "x"}, "row 2, column 'x': 'one' is not a number"),
         ("image,x\na,1\nb\n", {"labels": "x"}, "row 2, column 'x': None is not a number"),
         ('image,x\n"a,1\n', {}, ": unexpected end of data"),
+        ("image,x\na,1\na, b.png,1\n", {}, "row 2: more values than columns; quote those that hold a comma"),
+        ("image,x,x\na,1,2\n", {"labels": "x"}, "there are several columns 'x'"),
+        ("image\n\udcff\n", {}, "'utf-8' codec can't decode byte 0xff"),
+        ("\udcff\n", {}, "'utf-8' codec can't decode byte 0xff"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_named(tmp_path, text, arguments, problem):
-    (tmp_path / "t.csv").write_text(text)
+    (tmp_path / "t.csv").write_text(text, errors="surrogateescape")
     with pytest.raises(ValueError, match=re.escape(f"{tmp_path}/t.csv") + ".*" + re.escape(problem)):
         dali_l3.read_table(tmp_path / "t.csv", **arguments)
 
