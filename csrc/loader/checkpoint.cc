@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <stdexcept>
 
-#include "l3/format/crc32.h"
+#include "dataset/checksum.h"
 
 namespace dali_l3::loader {
 namespace {
@@ -56,9 +55,9 @@ std::string write_checkpoint(const Checkpoint &checkpoint) {
   text += words(checkpoint.dataset);
   for (const Stage &stage : checkpoint.stages)
     text += word("stage", std::to_string(stage.batches)) + words(stage.arguments);
-  char checksum[16];
-  std::snprintf(checksum, sizeof checksum, "%08x", l3::crc32_ieee(text.data(), text.size()));
-  return text + word("crc32", checksum);
+  Checksum checksum;
+  checksum.add(text.data(), text.size());
+  return text + word("crc32", checksum.text());
 }
 
 Checkpoint parse_checkpoint(std::string_view text) {

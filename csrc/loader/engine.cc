@@ -45,9 +45,10 @@ Engine::Engine(Catalogue catalogue, std::unique_ptr<SampleOrder> order, const En
     fail_file(options.substitute, "of no known image format");
 }
 
-void Engine::set_order(std::unique_ptr<SampleOrder> order) {
+void Engine::set_order(std::unique_ptr<SampleOrder> order, int64_t batch) {
+  if (batch != 0) order->seek(batch);
   order_ = std::move(order);
-  start_at(0);
+  start_at(batch);
   std::lock_guard lock(mutex_);
   statistics_.hit_ratio = order_->plan().hit_ratio();
   statistics_.cache_bytes_planned = static_cast<int64_t>(order_->plan().peak_bytes());

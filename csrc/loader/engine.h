@@ -62,8 +62,9 @@ class Engine {
   /** Makes `batch` the next. What the plan expects in memory is read again when its turn comes. */
   void seek(int64_t batch);
 
-  /** Delivers the batches of another order from now on, beginning with the first. */
-  void set_order(std::unique_ptr<SampleOrder> order);
+  /** Delivers the batches of another order from now on, beginning with `batch`. Changes nothing if that throws, as
+   * seek() does. */
+  void set_order(std::unique_ptr<SampleOrder> order, int64_t batch = 0);
 
   const Catalogue &catalogue() const { return catalogue_; }
 

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "dataset/counted.h"
 #include "dataset/fingerprint.h"
 #include "plans/rest_plan.h"
 
@@ -12,6 +13,14 @@ namespace {
 
 // Arguments that may differ where the rest of an epoch is dealt to other shards.
 constexpr const char *kOfTheWorld[] = {"batch_size", "num_shards", "stick_to_shard", "pad_last_batch", "cache_size"};
+
+// Arguments of which a checkpoint has no more than a checksum.
+constexpr const char *kSummed[] = {"weights", "class_proportions"};
+
+// Bounds of what is planned again to find the rest of an epoch. What lies beyond comes from a checkpoint that was made
+// by hand.
+constexpr size_t kMostStages = 1000;
+constexpr double kMostReplayed = 0x1p36;  // samples, which takes minutes
 
 struct Difference {
   std::string name, text;
@@ -28,8 +37,11 @@ std::vector<Difference> differences(const Settings &saved, const Settings &own) 
   std::vector<Difference> found;
   for (const auto &[name, value] : own) {
     const std::string *theirs = find(saved, name);
-    if (theirs && *theirs != value)
-      found.push_back({name, name + ": " + *theirs + " in the checkpoint, " + value + " here"});
+    if (!theirs || *theirs == value) continue;
+    const bool is_summed = std::ranges::find(kSummed, name) != std::end(kSummed);
+    found.push_back(
+        {name, name + ": " +
+                   (is_summed ? "not those in the checkpoint" : *theirs + " in the checkpoint, " + value + " here")});
   }
   return found;
 }
@@ -59,6 +71,26 @@ void require_common_seed(const Checkpoint &saved, const Checkpoint &own, const s
   throw std::invalid_argument("The checkpoint was made with the seed " + std::to_string(saved.seed) +
                               ", and this reader has " + std::to_string(own.seed) + ". " + purpose +
                               ", all shards need one seed, before and after: give it to the reader or the pipeline");
+}
+
+// Throws unless there can be such a checkpoint of a catalogue, and what its stages leave can be found in time.
+void check_stages(const Checkpoint &checkpoint, const Sampling &sampling, int64_t catalogue_size) {
+  if (checkpoint.stages.size() > kMostStages)
+    throw std::runtime_error("The checkpoint tells of " + std::to_string(checkpoint.stages.size()) +
+                             " worlds, more than the " + std::to_string(kMostStages) + " allowed: begin without it");
+  double replayed = 0;
+  for (size_t i = 0; i + 1 < checkpoint.stages.size(); i++) {
+    const auto &[batches, arguments] = checkpoint.stages[i];
+    const ShardOptions shards = sampling.with(arguments).shards;
+    check_shards(shards, catalogue_size);
+    const double delivered = static_cast<double>(batches) * shards.batch_size;
+    replayed += shards.num_shards * (static_cast<double>(catalogue_size) + delivered);
+    if (replayed > kMostReplayed)
+      throw std::runtime_error("The checkpoint tells of " + counted(shards.num_shards, "shard") + ", each of which " +
+                               "has delivered " + std::to_string(batches) + " batches of " +
+                               std::to_string(shards.batch_size) +
+                               ": to find what is left would take too long. Begin without it");
+  }
 }
 
 // The order of one shard of a world that begins with the rest of another; null: it begins with nothing delivered.
@@ -139,13 +171,13 @@ Checkpoint resume(const Checkpoint &saved, const Checkpoint &own, OnMismatch on_
 
 std::unique_ptr<SampleOrder> make_order(const Checkpoint &checkpoint, const Sampling &sampling,
                                         const Catalogue &catalogue) {
+  check_stages(checkpoint, sampling, std::ssize(catalogue.entries));
   Rest rest;
   const Rest *before = nullptr;
   for (size_t i = 0; i + 1 < checkpoint.stages.size(); i++) {
     const auto &[batches, arguments] = checkpoint.stages[i];
     const Sampling earlier = sampling.with(arguments);
     const ShardOptions &shards = earlier.shards;
-    check_shards(shards, std::ssize(catalogue.entries));
     rest = find_rest(shards.num_shards, shards.pad_last_batch || shards.num_shards == 1, batches,
                      [&](int shard) { return shard_order(earlier, shard, catalogue, checkpoint.seed, before); });
     before = &rest;

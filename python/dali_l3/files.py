@@ -78,12 +78,13 @@ def link(source: str, path: str) -> None:
     """
     source = os.path.realpath(source)  # else it would be a name of the symbolic link
     with target_errors(path):
+        partial = _partial_path(os.path.dirname(path))
+        os.link(source, partial)
         try:
-            os.link(source, path)
-        except FileExistsError:
-            if not os.path.samefile(source, path):
-                os.unlink(path)
-                os.link(source, path)
+            os.replace(partial, path)
+        finally:
+            with contextlib.suppress(FileNotFoundError):  # it stays if `path` is a name of the file already
+                os.unlink(partial)
 
 
 def _replace(path: str, fill: Callable[[BinaryIO], object], data: bytes, mtime_ns: int | None) -> None:
@@ -140,10 +141,14 @@ def remove_stale_partials(folder: str) -> int:
     return removed
 
 
+def _partial_path(folder: str) -> str:
+    return os.path.join(folder, f".{secrets.token_hex(8)}{PARTIAL_SUFFIX}")
+
+
 def _create_partial(folder: str) -> tuple[str, int]:
     """Creates a temporary file and locks it, which tells `remove_stale_partials` that its writer lives."""
     while True:
-        path = os.path.join(folder, f".{secrets.token_hex(8)}{PARTIAL_SUFFIX}")
+        path = _partial_path(folder)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         with contextlib.suppress(OSError):  # a file system without locks: stale files stay there, harmlessly
             fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -9,6 +9,7 @@
 #include "dali/pipeline/operator/checkpointing/op_checkpoint.h"
 #include "integer_arguments.h"
 #include "interrupt.h"
+#include "loader/cancellation.h"
 #include "reader_statistics.h"
 
 namespace dali_l3 {
@@ -126,13 +127,11 @@ loader::Engine &Reader::engine() const {
   if (engine_) return *engine_;
   // First, since listing takes longer than to find fault with them.
   const loader::EngineOptions options = loader::engine_options(ReadArguments(), sampling_.cache_bytes);
-  loader::Catalogue catalogue;
-  {
-    const InterruptGuard guard;
-    loader::CatalogueOptions listing = ListingOptions();
-    listing.cancelled = guard.interrupted();
-    catalogue = loader::list_dataset(listing);
-  }
+  const InterruptGuard guard;
+  const loader::CancellationScope scope(*guard.interrupted());
+  loader::CatalogueOptions listing = ListingOptions();
+  listing.cancelled = guard.interrupted();
+  loader::Catalogue catalogue = loader::list_dataset(listing);
   for (const std::string &problem : catalogue.problems) Warn(problem);
   auto order = std::make_unique<loader::SampleOrder>(sampling_.shards, sampling_.epoch_size(catalogue),
                                                      sampling_.make_plan(catalogue, Seed(), sampling_.shards));
@@ -204,10 +203,14 @@ void Reader::RestoreState(const dali::OpCheckpoint &checkpoint) {
   const auto &saved = checkpoint.CheckpointState<loader::Checkpoint>();
   loader::Checkpoint &origin = Origin();
   loader::Checkpoint resumed = loader::resume(saved, origin, on_mismatch_, Warn);
+  const int64_t batch = resumed.stages.back().batches;
+  const InterruptGuard guard;
+  const loader::CancellationScope scope(*guard.interrupted());
   // A pipeline without a seed draws another every time.
   if (resumed.seed != origin.seed || resumed.stages.size() > 1)
-    engine().set_order(loader::make_order(resumed, sampling_, engine().catalogue()));
-  engine().seek(resumed.stages.back().batches);
+    engine().set_order(loader::make_order(resumed, sampling_, engine().catalogue()), batch);
+  else
+    engine().seek(batch);
   origin = std::move(resumed);
 }
 

@@ -236,7 +236,10 @@ Sampling multi_format_sampling(const MultiFormatArguments &arguments) {
                                 shuffler + ", which shuffles by seed.");
   sampling.settings = settings_of(arguments);
   sampling.with = [](const Settings &settings) {
-    return multi_format_sampling(from_settings<MultiFormatArguments>(settings));
+    const auto saved = from_settings<MultiFormatArguments>(settings);
+    // Without it a pipeline makes no checkpoints, and every epoch has to be shuffled to find the one after it.
+    if (saved.shuffle_after_epoch && !saved.checkpointing) fail_setting("enable_checkpointing");
+    return multi_format_sampling(saved);
   };
   return sampling;
 }

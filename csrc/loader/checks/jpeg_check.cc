@@ -37,7 +37,8 @@ JpegScan find_jpeg_scan(const ReadAt &read) {
       if (is_frame(marker)) {
         has_frame = true;
         uint8_t sizes[4];  // height, width
-        if (read(offset + 5, sizes) == sizeof sizes) size = {big_endian({sizes, 2}), big_endian({sizes + 2, 2})};
+        if (length >= 7 && read(offset + 5, sizes) == sizeof sizes)
+          size = {big_endian({sizes, 2}), big_endian({sizes + 2, 2})};
       }
       offset += 2 + length;
       if (marker == kStartOfScan) {

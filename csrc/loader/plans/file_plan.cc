@@ -6,6 +6,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "cancellation.h"
+
 namespace dali_l3::loader {
 
 // DALI's order rests on how std::shuffle and std::uniform_int_distribution are written in the library that DALI is
@@ -49,8 +51,16 @@ int64_t FilePlan::epoch_size(int64_t epoch) const {
 }
 
 void FilePlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {
-  if (epoch < next_epoch_) restart();
-  while (next_epoch_ <= epoch) plan_next(samples);
+  const bool follows_from_the_one_before =
+      options_.random_shuffle || (options_.shuffle_after_epoch && !options_.checkpointing);
+  if (!follows_from_the_one_before)
+    next_epoch_ = epoch;
+  else if (epoch < next_epoch_)
+    restart();
+  while (next_epoch_ <= epoch) {
+    throw_if_cancelled();
+    plan_next(samples);
+  }
 }
 
 void FilePlan::plan_next(std::vector<PlannedSample> &samples) {

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "cancellation.h"
 #include "plans/random.h"
 #include "plans/stratified_epoch.h"
 
@@ -63,6 +64,7 @@ void LiquidPlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {
 
 // Returns false, with the epoch half planned, where it passes the limit and may not be repaired.
 bool LiquidPlan::plan_next(std::vector<PlannedSample> &samples, bool may_repair) {
+  throw_if_cancelled();
   const int64_t epoch = next_epoch_++;
   Random random = epoch_random(options_.seed, static_cast<uint64_t>(epoch), options_.shards.shard_id);
   std::vector<Stratum> strata;

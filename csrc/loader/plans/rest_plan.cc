@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "cancellation.h"
 #include "plans/format_groups.h"
 #include "plans/mix_plan.h"
 
@@ -22,6 +23,7 @@ Rest find_rest(int shards, bool aligned, int64_t batches,
                const std::function<std::unique_ptr<SampleOrder>(int shard_id)> &order_of) {
   int64_t first = INT64_MAX, end = 0;
   for (int shard = 0; shard < (aligned ? 1 : shards); shard++) {
+    throw_if_cancelled();
     const std::unique_ptr<SampleOrder> order = order_of(shard);
     const auto [epoch, position] = order->place_of(batches);
     first = std::min(first, epoch);
@@ -36,6 +38,7 @@ Rest find_rest(int shards, bool aligned, int64_t batches,
   if (rest.epochs.empty()) return rest;
   std::vector<PlannedSample> samples;
   for (int shard = 0; shard < shards; shard++) {
+    throw_if_cancelled();
     const std::unique_ptr<SampleOrder> order = order_of(shard);
     auto [epoch, position] = order->place_of(batches);
     for (; epoch < end; epoch++, position = 0) {

@@ -9,9 +9,9 @@
 namespace dali_l3::loader {
 namespace {
 
-// More than anybody reads, some 80 days at 10,000 samples/s; what lies beyond comes from a damaged checkpoint, and
-// planning up to it would take for ever.
-constexpr int64_t kMostDelivered = int64_t{1} << 36;
+// More than anybody reads; what lies beyond comes from a damaged checkpoint, and planning up to it would take for ever.
+constexpr int64_t kMostDelivered = int64_t{1} << 36;  // samples: some 80 days at 10,000/s
+constexpr int64_t kMostEpochs = int64_t{1} << 24;
 
 }  // namespace
 
@@ -48,10 +48,17 @@ void SampleOrder::next_batch(std::vector<PlannedSample> &batch) {
 }
 
 SampleOrder::Place SampleOrder::place_of(int64_t batch) const {
-  if (batch < 0 || batch > kMostDelivered / options_.batch_size)
-    throw std::runtime_error("There is no batch " + std::to_string(batch));
+  const auto require = [&](bool condition) {
+    if (!condition)
+      throw std::runtime_error("There is no batch " + std::to_string(batch) +
+                               ": a reader delivers up to 2^36 samples and 2^24 epochs");
+  };
+  require(batch >= 0 && batch <= kMostDelivered / options_.batch_size);
   Place place{plan_->first_epoch(), batch * options_.batch_size};
-  for (int64_t size; place.position >= (size = padded_size(place.epoch)); place.epoch++) place.position -= size;
+  for (int64_t size; place.position >= (size = padded_size(place.epoch)); place.epoch++) {
+    require(place.epoch < kMostEpochs);
+    place.position -= size;
+  }
   return place;
 }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "cancellation.h"
 #include "plans/random.h"
 
 namespace dali_l3::loader {
@@ -44,6 +45,7 @@ void WeightedPlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {
     next_epoch_ = 0;
   }
   for (; next_epoch_ < epoch; next_epoch_++) {
+    throw_if_cancelled();
     for (const FormatGroup &group : draws_.draw(next_epoch_))
       for (const uint32_t entry : group.entries) is_read_[entry] = true;
   }

@@ -168,8 +168,8 @@ TEST(samples_that_come_often_are_read_once_if_they_are_held) {
   std::map<int, int> draws;
   for (int i = 0; i < 20; i++)
     for (const auto &sample : engine.next_batch()) {
-      CHECK(bytes_of(*sample) == Dataset::content(sample->label));
-      draws[sample->label]++;
+      CHECK(bytes_of(sample) == Dataset::content(sample.label));
+      draws[sample.label]++;
     }
   CHECK_EQUAL(draws[0] + draws[1], 60);
 
@@ -229,6 +229,20 @@ TEST(another_order_takes_the_place_of_the_first) {
   other.engine->set_order(Reading::order(dataset, 5, 23, 5));
   CHECK_EQUAL(other.engine->statistics().hit_ratio, 1.0);
   CHECK_EQUAL(other.engine->statistics().cache_bytes_planned, int64_t(23 * kMemory));
+}
+
+TEST(another_order_may_begin_with_any_batch_but_not_with_one_that_cannot_be) {
+  const Dataset dataset(23);
+  Reading straight(dataset, 5, 7), other(dataset, 5, 7);
+  const std::vector<int> labels = straight.labels(20);
+  other.engine->set_order(Reading::order(dataset, 5, 7, 6));
+  other.engine->set_order(Reading::order(dataset, 5, 7, 5), 11);
+  CHECK_EQUAL(other.engine->position(), 11);
+  CHECK(other.labels(4) == std::vector<int>(labels.begin() + 55, labels.begin() + 75));
+  CHECK_EQUAL(testing::error_of([&] { other.engine->set_order(Reading::order(dataset, 5, 7, 6), INT64_MAX); }),
+              "There is no batch 9223372036854775807: a reader delivers up to 2^36 samples and 2^24 epochs");
+  CHECK_EQUAL(other.engine->position(), 15);
+  CHECK(other.labels(5) == std::vector<int>(labels.begin() + 75, labels.end()));
 }
 
 TEST(memory_is_bounded_while_the_consumer_holds_batches) {

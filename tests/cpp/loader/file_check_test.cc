@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
 
+#include "checks/image_size.h"
 #include "dataset/companions.h"
 #include "image_files.h"
 #include "l3/l3.h"
@@ -265,6 +267,64 @@ TEST(random_changes_are_survived) {
       const std::string of_header = header_problem(file), of_content = content_problem(file);
       if (!of_header.empty()) CHECK(!of_content.empty());
     }
+}
+
+// ---- Sizes ----------------------------------------------------------------------------------------------------------
+
+std::optional<ImageSize> size_of(const std::string &file) {
+  const std::unique_ptr<uint8_t[]> memory(new uint8_t[file.size()]);
+  std::copy(file.begin(), file.end(), memory.get());
+  return image_size({memory.get(), file.size()});
+}
+
+std::string jpeg_with_frame(const std::string &frame) {
+  return "\xff\xd8"s + kThumbnail + "\xff\xc0" + big(2 + frame.size(), 2) + frame + "\xff\xda\0\3dpixels\xff\xd9"s;
+}
+
+std::string vp8(uint16_t width, uint16_t height) {
+  return webp("VP8 " + little(20, 4) + "\x10\0\0\x9d\1\x2a"s + little(width, 2) + little(height, 2) + "pixels0000");
+}
+
+TEST(sizes_of_files_that_are_whole_or_cut_off) {
+  const std::pair<std::string, ImageSize> files[] = {
+      {kPng, {3, 5}},
+      {l3(), {66, 70}},
+      {bmp(40, 300, -200, 8), {200, 300}},
+      {bmp(12, 7, 9, 24), {9, 7}},
+      {jpeg_with_frame("\x08"s + big(200, 2) + big(300, 2) + "\1\1\x11\0"s), {200, 300}},
+      {vp8(300, 200), {200, 300}},
+      {vp8(300 | 1 << 14, 200 | 3 << 14), {200, 300}},  // with the scales that players may apply
+      {webp("VP8L" + little(20, 4) + "\x2f" + little(299 | 199 << 14, 4) + std::string(15, 'p')), {200, 300}},
+      {webp("VP8X" + little(10, 4) + little(0, 4) + little(299, 3) + little(199, 3)), {200, 300}},
+  };
+  for (const auto &[file, size] : files) {
+    CHECK(size_of(file) == size);
+    for (size_t bytes = 0; bytes < file.size(); bytes++) {
+      const std::optional<ImageSize> found = size_of(file.substr(0, bytes));
+      CHECK(!found || found == size);
+    }
+  }
+  // Of texts that are cut off, the numbers may be too.
+  const std::pair<std::string, ImageSize> texts[] = {
+      {"P6\n# by hand\n300 200\n255\npixels", {200, 300}},
+      {"P7\nWIDTH 300\nHEIGHT 200\nDEPTH 3\nMAXVAL 255\nENDHDR\npixels", {200, 300}},
+      {"\x93NUMPY\1\0v\0{'descr': '|u1', 'fortran_order': False, 'shape': (200, 300, 3), }\n"s, {200, 300}},
+  };
+  for (const auto &[file, size] : texts) {
+    CHECK(size_of(file) == size);
+    for (size_t bytes = 0; bytes < file.size(); bytes++) size_of(file.substr(0, bytes));
+  }
+}
+
+TEST(sizes_that_a_header_does_not_give) {
+  CHECK(!size_of(kJpeg));                                                         // a frame of one byte
+  CHECK(!size_of(jpeg_with_frame("\x08"s + big(0, 2) + big(300, 2) + "\1\1"s)));  // the height comes after the pixels
+  CHECK(!size_of(tiff(false, false, true)));
+  CHECK(!size_of("P6\n300"));
+  CHECK(!size_of("P6\n# without an end"));
+  CHECK(!size_of("P6 99999999999999999999 1"));
+  CHECK(!size_of("P7\nWIDTH 300\nENDHDR\nHEIGHT 200\n"));
+  CHECK(!size_of("text"));
 }
 
 TEST(pointers_of_git_lfs_are_named) {

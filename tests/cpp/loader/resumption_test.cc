@@ -2,9 +2,11 @@
 #include "resumption.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <map>
 
+#include "cancellation.h"
 #include "dataset/fingerprint.h"
 #include "orders.h"
 #include "plans/random.h"
@@ -497,10 +499,87 @@ TEST(checkpoints_that_tell_nonsense_are_refused) {
   CHECK_EQUAL(error("cache_size", "-1"), "cache_size is -1 bytes, but must not be negative");
 
   saved.stages.back().batches = INT64_MAX;
-  CHECK_EQUAL(error("batch_size", "2"), "There is no batch 9223372036854775807");
+  CHECK_EQUAL(error("batch_size", "2"),
+              "The checkpoint tells of 1 shard, each of which has delivered 9223372036854775807 batches of 2: to find "
+              "what is left would take too long. Begin without it");
   Checkpoint empty = own(sampling);
   empty.stages.back().arguments.clear();
   CHECK_EQUAL(refusal(empty, own(sampling)), "The checkpoint does not suit this reader: it tells too little");
+}
+
+TEST(checkpoints_that_would_take_too_long_are_refused) {
+  const Sampling sampling =
+      multi_format_sampling({.shards = {.num_shards = 2}, .shuffle_after_epoch = true, .checkpointing = true});
+  // Of some worlds, one after another.
+  const auto saved = [&](const char *name, const char *value, int64_t batches, size_t worlds = 1) {
+    Checkpoint checkpoint = own(sampling);
+    Stage stage = checkpoint.stages.back();
+    stage.batches = batches;
+    std::ranges::find(stage.arguments, name, &Setting::name)->value = value;
+    checkpoint.stages.assign(worlds + 1, stage);
+    return checkpoint;
+  };
+  const auto error = [&](const Checkpoint &saved, const Catalogue &dataset = kDataset) {
+    return testing::error_of([&] { make_order(saved, sampling, dataset); });
+  };
+  const auto too_long = [](const char *shards, const char *delivered) {
+    return std::string("The checkpoint tells of ") + shards + " shards, each of which has delivered " + delivered +
+           ": to find what is left would take too long. Begin without it";
+  };
+  CHECK_EQUAL(error(saved("num_shards", "2", 100)), "");
+  CHECK_EQUAL(error(saved("num_shards", "2", int64_t{1} << 35)), too_long("2", "34359738368 batches of 1"));
+  CHECK_EQUAL(error(saved("batch_size", "2147483647", 20)), too_long("2", "20 batches of 2147483647"));
+  CHECK_EQUAL(error(saved("num_shards", "262145", 0), catalogue(262145)), too_long("262145", "0 batches of 1"));
+  // Each alone would be allowed.
+  CHECK_EQUAL(error(saved("num_shards", "2", int64_t{1} << 33, 4)), too_long("2", "8589934592 batches of 1"));
+  CHECK_EQUAL(error(saved("num_shards", "2", 1, 999)), "");
+  CHECK_EQUAL(error(saved("num_shards", "2", 1, 1000)),
+              "The checkpoint tells of 1001 worlds, more than the 1000 allowed: begin without it");
+  CHECK_EQUAL(error(saved("num_shards", "20", int64_t{1} << 25)),
+              "There is no batch 33554432: a reader delivers up to 2^36 samples and 2^24 epochs");
+  CHECK_EQUAL(error(saved("enable_checkpointing", "False", 1)),
+              "The checkpoint does not suit this reader: it has no such value of enable_checkpointing");
+}
+
+TEST(going_on_from_a_checkpoint_can_be_cancelled) {
+  std::atomic<bool> cancelled = false;
+  for (const auto &[name, world] : kWorlds) {
+    const testing::Context context("%s", name.c_str());
+    const Sampling sampling = world({.num_shards = 2, .batch_size = 3});
+    Checkpoint saved = own(sampling);
+    saved.stages.back().batches = 20;
+    const Sampling other = world({.num_shards = 3, .batch_size = 4});
+    const Checkpoint resumed = must_resume(saved, own(other));
+    const auto error = [&] { return testing::error_of([&] { make_order(resumed, other, kDataset); }); };
+    {
+      const CancellationScope scope(cancelled);
+      CHECK_EQUAL(error(), "");
+      cancelled = true;
+      CHECK_EQUAL(error(), "The planning of epochs was interrupted");
+    }
+    CHECK_EQUAL(error(), "");
+    cancelled = false;
+  }
+}
+
+TEST(seeking_can_be_cancelled_where_epochs_are_planned_one_after_another) {
+  const std::map<std::string, Sampling> samplings = {
+      {"random_shuffle", multi_format_sampling({.shards = {}, .random_shuffle = true})},
+      {"liquid", liquid_sampling({.shards = {}, .cache_size = 50000})},
+      {"weights", multi_format_sampling({.shards = {}, .weighting = {.epoch_size = 7}})}};
+  std::atomic<bool> cancelled = false;
+  for (const auto &[name, sampling] : samplings) {
+    const testing::Context context("%s", name.c_str());
+    const auto order = make_order(own(sampling), sampling, kDataset);
+    const auto error = [&] { return testing::error_of([&] { order->seek(1000); }); };
+    {
+      const CancellationScope scope(cancelled);
+      cancelled = true;
+      CHECK_EQUAL(error(), "The planning of epochs was interrupted");
+    }
+    CHECK_EQUAL(error(), "");
+    cancelled = false;
+  }
 }
 
 TEST(whatever_a_checkpoint_tells_it_is_read_or_refused) {

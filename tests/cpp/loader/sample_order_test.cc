@@ -59,7 +59,7 @@ TEST(refuses_batches_that_cannot_be) {
   for (const bool pad : {false, true}) {
     SampleOrder order({.pad_last_batch = pad, .batch_size = 4}, 3, std::make_unique<CountingPlan>(3));
     order.seek(7'000'000);
-    for (const int64_t batch : {int64_t{-1}, int64_t{1} << 35, INT64_MAX / 8, INT64_MAX / 2}) {
+    for (const int64_t batch : {int64_t{-1}, int64_t{1} << 35, INT64_MAX / 8, INT64_MAX / 2, int64_t{1} << 25}) {
       bool refused = false;
       try {
         order.seek(batch);

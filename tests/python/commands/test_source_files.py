@@ -222,6 +222,26 @@ def test_hard_links_are_names_of_the_same_files(run, tree, tmp_path):
         assert not (tmp_path / "dst" / "cats" / name).is_symlink()
 
 
+@pytest.mark.parametrize("former", ["nothing", "file", "link", "dangling link", "the same file"])
+def test_hard_links_replace_what_was_there_at_once(tmp_path, monkeypatch, former):
+    source, target = write(tmp_path / "source", b"new"), tmp_path / "target"
+    if former in ("file", "link"):
+        write(tmp_path / former, b"old")
+    if former == "file":
+        os.rename(tmp_path / former, target)
+    elif "link" in former:
+        target.symlink_to(tmp_path / former)
+    elif former == "the same file":
+        os.link(source, target)
+    unlink = os.unlink
+    monkeypatch.setattr(os, "unlink", lambda path: unlink(path) if path != str(target) else pytest.fail("it was gone"))
+    files.link(str(source), str(target))
+    assert target.samefile(source)
+    assert not target.is_symlink()
+    assert {path.name for path in tmp_path.iterdir()} <= {"source", "target", "link"}
+    assert former != "link" or (tmp_path / "link").read_bytes() == b"old"
+
+
 def test_reflinks_are_the_default_where_the_file_system_has_them(run, tree, tmp_path, monkeypatch):
     monkeypatch.setattr(files.fcntl, "ioctl", clone)
     code, _, err = run("convert", tree, tmp_path / "dst", "--mix", "source:1")

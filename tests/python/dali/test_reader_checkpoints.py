@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 import zlib
 from collections import Counter
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from reading import Reading, file_reader, read, write_dataset
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
-READERS = {
+UNWEIGHTED = {
     "multi_format": (readers.multi_format, {}),
     "multi_format, random_shuffle": (readers.multi_format, {"random_shuffle": True, "initial_fill": 5}),
     "multi_format, shuffle_after_epoch": (readers.multi_format, {"shuffle_after_epoch": True}),
@@ -32,9 +33,12 @@ READERS = {
     "liquid, sequential": (readers.liquid, {"cache_size": 40000, "read_order": "sequential"}),
     "liquid, minio": (readers.liquid, {"cache_size": 40000, "policy": "minio"}),
     "liquid, none": (readers.liquid, {"policy": "none"}),
+}
+WEIGHTED = {
     "multi_format, weighted": (readers.multi_format, {"weights": range(23), "epoch_size": 17, "random_shuffle": True}),
     "liquid, balanced": (readers.liquid, {"class_proportions": "balanced", "cache_size": 40000}),
 }
+READERS = UNWEIGHTED | WEIGHTED
 
 # In batches of 4, of 23 files: at the start, within the first epoch, around the borders of epochs, and much later.
 MOMENTS = [0, 1, 5, 6, 12, 40]
@@ -262,7 +266,8 @@ def test_the_text_of_a_checkpoint(dataset):
     sums = [f"{zlib.crc32(data):08x}" for data in (names, labels.tobytes(), formats, sizes.tobytes())]
     words = (
         "dali_l3-reader=2 seed=7 shard_id=0 files=23 names={} labels={} formats={} sizes={} stage=2 reader=liquid "
-        "policy=liquid read_order=random cache_size=40000 batch_size=4 num_shards=1 pad_last_batch=False"
+        "policy=liquid read_order=random cache_size=40000 batch_size=4 num_shards=1 pad_last_batch=False "
+        "weights=None class_proportions=None epoch_size=None"
     ).format(*sums)
     assert state_of(reading.pipeline.checkpoint()) == with_checksum(words.encode())
 
@@ -274,6 +279,31 @@ def test_resuming_after_many_epochs(dataset):
     reading.pass_over(2000)
     resumed = Reading(readers.liquid, checkpoint=reading.pipeline.checkpoint(), **arguments)
     assert resumed.batches(3) == reading.batches(3)
+
+
+def test_ctrl_c_ends_the_planning_of_epochs(dataset, tmp_path, run_python):
+    """A checkpoint made by hand tells of so many that it would take minutes."""
+    arguments = {"file_root": dataset, "cache_size": 40000, "seed": 7}
+    reading = Reading(readers.liquid, checkpointing=True, **arguments)
+    checkpoint = reading.pipeline.checkpoint()
+    words = state_of(checkpoint).split(b" crc32=")[0].replace(b" stage=0", b" stage=%d" % (23 * 10**7 // 4))
+    (tmp_path / "checkpoint").write_bytes(with_state(checkpoint, with_checksum(words)))
+    program = f"""
+        import os, subprocess
+        import dali_l3
+        from nvidia.dali import Pipeline
+
+        with open("checkpoint", "rb") as file:
+            pipeline = Pipeline(batch_size=4, num_threads=1, device_id=None, checkpoint=file.read())
+        with pipeline:
+            pipeline.set_outputs(*dali_l3.fn.readers.liquid(**{arguments!r}, name="reader"))
+        subprocess.Popen(["sh", "-c", f"sleep 2; kill -INT {{os.getpid()}}"])
+        try:
+            pipeline.build()
+        except (RuntimeError, KeyboardInterrupt) as error:
+            print(error, error.__context__)
+    """
+    assert "The planning of epochs was interrupted" in run_python(textwrap.dedent(program))
 
 
 # ---- Other arguments, other files -----------------------------------------------------------------------------------
@@ -289,6 +319,7 @@ class Change:
     named: str = SAME
     beside: dict = field(default_factory=dict)  # arguments that are needed before and after
     in_liquid: str | None = None  # what the error of Liquid says, if not the same
+    by: str | None = None  # the argument that gives it in dali_l3.fn, if it has another name
 
     def error(self, function) -> str:
         return self.named if self.in_liquid is None or function is readers.multi_format else self.in_liquid
@@ -302,6 +333,10 @@ def files_differ(what: str) -> str:
     return f"{what} of the files: not those in the checkpoint"
 
 
+def weights_differ(name: str) -> str:
+    return f"{name}: not those in the checkpoint"
+
+
 def changes(root: str) -> dict[str, Change]:
     """For each argument one that may have an effect."""
     files = [str(path.relative_to(root)) for path in sorted(Path(root).glob("*/*"))]
@@ -312,10 +347,14 @@ def changes(root: str) -> dict[str, Change]:
         "cache_size": Change(80000, differs("cache_size", 40000, 80000)),
         "case_sensitive_filter": Change(True, differs("files", 23, 14), {"file_filters": ["*.png", "*.JPG"]}),
         "check": Change("headers"),
+        "class_balanced": Change("balanced", weights_differ("class_proportions"), by="class_proportions"),
+        "class_proportions": Change([1, 2, 3], weights_differ("class_proportions")),
         "companion_files": Change(files, SAME, listed | {"companion_files": files[::-1]}),
         "companions": Change(["../large"], SAME, {"companions": ["{dir}/{name}"]}, files_differ("sizes")),
         "dir_filters": Change(["class0"], differs("files", 23, 8)),
         "dont_use_mmap": Change(True),
+        "epoch_size": Change(17, differs("epoch_size", None, 17)),
+        "equal_sizes": Change(True, SAME, {"companions": ["{dir}/{name}"]}),
         "file_filters": Change(["*.png"], differs("files", 23, 14)),
         "file_list": Change(f"{root}/../backwards.txt", files_differ("names")),
         "file_root": Change(f"{root}/../moved"),
@@ -347,11 +386,16 @@ def changes(root: str) -> dict[str, Change]:
         "skip_cached_images": Change(False),  # True is refused
         "stick_to_shard": Change(True, differs("stick_to_shard", False, True), two_shards, SAME),
         "strict": Change(True),
+        "subset_files": Change(files[:9], differs("files", 23, 9), by="subset"),
+        "subset_indices": Change([4, 2], differs("files", 23, 2), by="subset"),
+        "subset_range": Change((0.0, 0.5), differs("files", 23, 12), by="subset"),
+        "subset_seed": Change(5, files_differ("names"), {"subset": 0.5}),
         "substitute": Change(
             f"{root}/{files[0]}", SAME, {"on_error": "substitute", "substitute": f"{root}/{files[1]}"}
         ),
         "tensor_init_bytes": Change(1000),
         "use_o_direct": Change(True),
+        "weights": Change([1.0] * 22 + [2.0], weights_differ("weights")),
     }
 
 
@@ -372,7 +416,7 @@ def test_of_every_argument_it_is_known_whether_the_order_follows_from_it(dataset
     for name in schema.GetArgumentNames():
         change = changes(dataset)[name]
         before = {"file_root": dataset} | ({"cache_size": 40000} if function is readers.liquid else {}) | change.beside
-        after = before | {name: change.value}
+        after = before | {change.by or name: change.value}
         if name == "label_columns":
             after["label_values"] = [0.5] * 23 * change.value
         reading = Reading(function, checkpointing=True, **before)
@@ -439,7 +483,7 @@ worlds = st.fixed_dictionaries(
 
 
 @given(
-    reader=st.sampled_from(sorted(READERS)),
+    reader=st.sampled_from(sorted(UNWEIGHTED)),
     history=st.lists(st.tuples(worlds, st.integers(0, 9)), min_size=1, max_size=2),
     last=worlds,
     seed=st.integers(0, 2**62),
@@ -467,6 +511,15 @@ def test_every_epoch_is_delivered_exactly_once_whatever_worlds_share_it(dataset,
     assert len(paths) == 23
     for epoch in range(complete):
         assert {path: delivered[epoch, path] for path in paths} == dict.fromkeys(paths, 1)
+
+
+@pytest.mark.parametrize("reader", WEIGHTED)
+def test_epochs_of_weights_are_not_redistributed(dataset, reader):
+    function, arguments = WEIGHTED[reader]
+    checkpoint = Reading(function, checkpointing=True, file_root=dataset, **arguments).pipeline.checkpoint()
+    arguments = arguments | {"file_root": dataset, "batch_size": 5, "checkpoint": checkpoint}
+    with pytest.raises(ValueError, match=differs("batch_size", 4, 5) + "\n.*Use the arguments and files"):
+        Reading(function, on_mismatch="redistribute", **arguments)
 
 
 def test_the_rest_comes_from_disk_and_then_the_hit_ratio_is_back(dataset):
