@@ -171,12 +171,12 @@ class DatasetProfile:
 
     @property
     def least_gain(self) -> float:
-        """That is worth a conversion: more than what is noise."""
+        """The least gain, as a ratio, that is worth a conversion and is no noise."""
         return max(NOTABLE_GAIN, 1 + self.recommendation.spread, 1 + self.diagnosis.now.spread)
 
     @property
     def advice(self) -> Literal["convert", "read", "stay"]:
-        """What to do: convert the dataset as recommended, read it as it is with the Liquid reader, or leave it alone.
+        """Whether to convert the dataset as recommended, read it as it is with the Liquid reader, or leave it alone.
 
         The last if it would gain nothing, as where the training step limits, or if no mix is as small as it has to be.
         """
