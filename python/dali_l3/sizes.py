@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from typing import SupportsIndex
 
 _UNITS = {"": 1, "B": 1} | {
     prefix + suffix: base**power
@@ -14,7 +16,7 @@ _UNITS = {"": 1, "B": 1} | {
 _LARGEST = 2**63 - 1  # which DALI's arguments can hold
 
 
-def parse_size(size: int | str, total: Callable[[], int] | None = None) -> int:
+def parse_size(size: SupportsIndex | str, total: Callable[[], int] | None = None) -> int:
     """Bytes in a size such as ``"60GiB"``, ``"1.5 GB"``, ``"512M"`` (binary, as of memory) or a plain number.
 
     total: gives the bytes that ``"50%"`` is half of; None: percentages are no sizes
@@ -32,11 +34,13 @@ def parse_size(size: int | str, total: Callable[[], int] | None = None) -> int:
         if not match or match[2].lower() not in units:
             examples = "such as '60GiB'" + (", or a percentage such as '50%'" if total else "")
             raise ValueError(f"{size!r} is not a size: write a number of bytes, or one with a unit, {examples}")
-        size = round(Decimal(match[1]) * units[match[2].lower()])
-    if isinstance(size, bool) or not isinstance(size, int):
-        raise TypeError(f"a size is a number of bytes or a string such as '60GiB', not {type(size).__name__}")
-    if size < 0:
-        raise ValueError(f"a size cannot be negative: {size}")
-    if size > _LARGEST:
-        raise ValueError(f"a size cannot be larger than {_LARGEST} bytes: {size}")
-    return size
+        number: int = round(Decimal(match[1]) * units[match[2].lower()])
+    elif isinstance(size, SupportsIndex) and not isinstance(size, bool):
+        number = operator.index(size)
+    else:
+        raise TypeError(f"a size is a whole number of bytes or a string such as '60GiB', not {type(size).__name__}")
+    if number < 0:
+        raise ValueError(f"a size cannot be negative: {number}")
+    if number > _LARGEST:
+        raise ValueError(f"a size cannot be larger than {_LARGEST} bytes: {number}")
+    return number

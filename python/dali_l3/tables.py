@@ -31,8 +31,8 @@ def read_table(
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It has no such column, or no rows; a path is empty; a label is not a number. The message names the
-            file, the row and the column.
+        ValueError: It has no such column, or several, or no rows; it is not UTF-8 text; a row has more values than
+            columns; a path is empty; a label is not a number. The message names the file, the row and the column.
         ModuleNotFoundError: pyarrow is not installed.
     """
     path = os.fspath(path)
@@ -63,11 +63,14 @@ def read_table(
 def _read_csv(path: str, wanted: list[str]) -> dict[str, list[Any]]:
     with open(path, newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file, strict=True)
-        _check_columns(path, wanted, reader.fieldnames or ())
         try:
+            _check_columns(path, wanted, reader.fieldnames or ())
             rows = list(reader)
-        except csv.Error as error:
+        except (csv.Error, UnicodeDecodeError) as error:
             raise ValueError(f"{path}, line {reader.line_num}: {error}") from error
+    for number, row in enumerate(rows, 1):
+        if reader.restkey in row:
+            raise ValueError(f"{path}, row {number}: more values than columns; quote those that hold a comma")
     return {name: [row[name] for row in rows] for name in wanted}
 
 
@@ -88,6 +91,8 @@ def _check_columns(path: str, wanted: Sequence[str], present: Sequence[str]) -> 
     for name in wanted:
         if name not in present:
             raise ValueError(f"{path}: there is no column {name!r}, only {', '.join(map(repr, present)) or 'none'}")
+        if present.count(name) > 1:
+            raise ValueError(f"{path}: there are several columns {name!r}")
 
 
 def _path(path: str, row: int, column: str, value: Any) -> str:

@@ -60,7 +60,7 @@ class L3Folder(Dataset[Sample]):
         window: (height, width) of the part to read of each image; by default all of it.
         position: Where the window is: ``"random"``, drawn anew for each access by PyTorch's generator, or ``"center"``.
         targets: Folder with a file of the same relative path for each image, a label map for instance. It takes the
-            place of the label.
+            place of the label. With a window, both must have the same height and width.
 
     Attributes:
         classes: The names of the classes.
@@ -102,10 +102,12 @@ class L3Folder(Dataset[Sample]):
         folder, separator, _ = file.partition(os.sep)
         label = self._numbers[folder] if separator else -1
         target = None if self._targets is None else os.path.join(self._targets, file)
-        return Sample(path, label, target, None if self._window is None else self._place(path, self._window))
+        return Sample(path, label, target, None if self._window is None else self._place(path, target, self._window))
 
-    def _place(self, path: str, window: tuple[int, int]) -> Roi:
+    def _place(self, path: str, target: str | None, window: tuple[int, int]) -> Roi:
         size = imshape(path)[:2]
+        if target is not None and (other := imshape(target)[:2]) != size:
+            raise ValueError(f"{target}: the target of {other} pixels cannot share a window with {path} of {size}")
         if any(whole < part for whole, part in zip(size, window, strict=True)):
             raise ValueError(f"{path}: the image of {size} is smaller than the window of {window} pixels")
         top, left = (self._offset(whole - part) for whole, part in zip(size, window, strict=True))
@@ -201,9 +203,12 @@ def _shared(batch: torch.Tensor) -> torch.Tensor:
 def _size(window: Any) -> tuple[int, int]:
     try:
         height, width = window
-    except TypeError:
+    except (TypeError, ValueError):
         raise type_error("window", window, "(height, width)") from None
-    return integer("window's height", height), integer("window's width", width)
+    size = integer("window's height", height), integer("window's width", width)
+    if min(size) < 1:
+        raise ValueError(f"window must have at least one row and column, not (height, width) = {size}")
+    return size
 
 
 def _l3_files(root: str) -> Iterator[str]:

@@ -180,7 +180,7 @@ WindowArguments::WindowArguments(const dali::OpSpec &spec) : by_tensor_(spec.Has
 
 void WindowArguments::Acquire(const dali::OpSpec &spec, const dali::Workspace &ws, int batch_size) {
   if (!by_tensor_) {
-    const auto values = spec.GetRepeatedArgument<int>("windows");
+    const auto values = spec.GetRepeatedArgument<int64_t>("windows");
     require(values.size() % kWindowSize == 0, "`windows` must have four numbers for each: y, x, height and width");
     windows_.assign(batch_size, ToWindows(values.data(), values.size() / kWindowSize));
     return;

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "integer_arguments.h"
 #include "loader/arguments/sampling.h"
 #include "reader.h"
 
@@ -16,7 +17,7 @@ loader::MultiFormatArguments Arguments(const dali::OpSpec &spec) {
   if (std::string mix; spec.TryGetArgument(mix, "mix")) arguments.mix = std::move(mix);
   arguments.random_shuffle = spec.GetArgument<bool>("random_shuffle");
   arguments.shuffle_after_epoch = spec.GetArgument<bool>("shuffle_after_epoch");
-  if (spec.ArgumentDefined("initial_fill")) arguments.initial_fill = spec.GetArgument<int>("initial_fill");
+  if (spec.ArgumentDefined("initial_fill")) arguments.initial_fill = IntArgument(spec, "initial_fill");
   if (spec.ArgumentDefined("shuffle_after_epoch_seed"))
     arguments.shuffle_after_epoch_seed = spec.GetArgument<int64_t>("shuffle_after_epoch_seed");
   arguments.checkpointing = spec.GetArgument<bool>("checkpointing");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dali/pipeline/operator/checkpointing/op_checkpoint.h"
+#include "integer_arguments.h"
 #include "interrupt.h"
 #include "loader/cancellation.h"
 #include "reader_statistics.h"
@@ -42,8 +43,8 @@ int CompanionOutputs(const dali::OpSpec &spec) {
 
 loader::ShardOptions ShardArguments(const dali::OpSpec &spec) {
   loader::ShardOptions shards;
-  shards.shard_id = spec.GetArgument<int>("shard_id");
-  shards.num_shards = spec.GetArgument<int>("num_shards");
+  shards.shard_id = IntArgument(spec, "shard_id");
+  shards.num_shards = IntArgument(spec, "num_shards");
   shards.stick_to_shard = spec.GetArgument<bool>("stick_to_shard");
   shards.pad_last_batch = spec.GetArgument<bool>("pad_last_batch");
   shards.batch_size = spec.GetArgument<int>("max_batch_size");
@@ -57,7 +58,7 @@ loader::WeightingArguments WeightingArguments(const dali::OpSpec &spec) {
   if (std::vector<float> proportions; spec.TryGetRepeatedArgument(proportions, "class_proportions"))
     arguments.class_proportions = std::move(proportions);
   arguments.class_balanced = spec.GetArgument<bool>("class_balanced");
-  if (int64_t size; spec.TryGetArgument(size, "epoch_size")) arguments.epoch_size = size;
+  if (spec.ArgumentDefined("epoch_size")) arguments.epoch_size = spec.GetArgument<int64_t>("epoch_size");
   arguments.labels_are_classes = spec.GetArgument<int>("label_columns") == 0;
   return arguments;
 }
@@ -65,7 +66,7 @@ loader::WeightingArguments WeightingArguments(const dali::OpSpec &spec) {
 Reader::Reader(const dali::OpSpec &spec, loader::Sampling sampling)
     : Operator(spec),
       sampling_(std::move(sampling)),
-      label_columns_(spec.GetArgument<int>("label_columns")),
+      label_columns_(IntArgument(spec, "label_columns")),
       on_mismatch_(loader::parse_on_mismatch(spec.GetArgument<std::string>("on_mismatch"))) {
   if (spec.GetArgument<bool>("skip_cached_images"))
     throw std::invalid_argument(
@@ -83,8 +84,9 @@ loader::ReadingArguments Reader::ReadArguments() const {
   arguments.companions = CompanionOutputs(spec_);
   arguments.equal_sizes = spec_.GetArgument<bool>("equal_sizes");
   arguments.strict = spec_.GetArgument<bool>("strict");
-  arguments.read_threads = spec_.GetArgument<int>("read_threads");
-  if (int depth; spec_.TryGetArgument(depth, "prefetch_queue_depth")) arguments.prefetch_queue_depth = depth;
+  arguments.read_threads = IntArgument(spec_, "read_threads");
+  if (spec_.ArgumentDefined("prefetch_queue_depth"))
+    arguments.prefetch_queue_depth = IntArgument(spec_, "prefetch_queue_depth");
   arguments.batch_size = max_batch_size_;
   return arguments;
 }
@@ -96,7 +98,7 @@ loader::CatalogueOptions Reader::ListingOptions() const {
   if (std::string root; spec_.TryGetArgument(root, "file_root")) options.file_root = std::move(root);
   if (std::string list; spec_.TryGetArgument(list, "file_list")) options.file_list = std::move(list);
   if (std::vector<std::string> files; spec_.TryGetRepeatedArgument(files, "files")) options.files = std::move(files);
-  if (std::vector<int> labels; spec_.TryGetRepeatedArgument(labels, "labels")) options.labels = std::move(labels);
+  if (spec_.ArgumentDefined("labels")) options.labels = IntArguments(spec_, "labels");
   spec_.TryGetRepeatedArgument(options.file_filters, "file_filters");
   spec_.TryGetRepeatedArgument(options.dir_filters, "dir_filters");
   options.case_sensitive_filter = spec_.GetArgument<bool>("case_sensitive_filter");
@@ -107,8 +109,8 @@ loader::CatalogueOptions Reader::ListingOptions() const {
   if (std::vector<std::string> paths; spec_.TryGetRepeatedArgument(paths, "companion_files"))
     options.companion_files = std::move(paths);
   spec_.TryGetRepeatedArgument(options.missing_companions, "missing_companions");
-  if (std::vector<int> indices; spec_.TryGetRepeatedArgument(indices, "subset_indices"))
-    options.subset.indices = std::move(indices);
+  if (spec_.ArgumentDefined("subset_indices"))
+    options.subset.indices = spec_.GetRepeatedArgument<int64_t>("subset_indices");
   if (std::vector<std::string> files; spec_.TryGetRepeatedArgument(files, "subset_files"))
     options.subset.files = std::move(files);
   if (std::vector<float> range; spec_.TryGetRepeatedArgument(range, "subset_range"))

@@ -162,13 +162,24 @@ bool is_missing(const std::string &path) {
   return stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
+// What takes the place of missing companions must not be missing, whether it is needed or not: it may be a name
+// misspelt.
+void check_replacements(const CatalogueOptions &options, const std::string &root) {
+  for (const std::string &replacement : options.missing_companions) {
+    if (replacement == kMissingIsBad || replacement == kMissingIsEmpty) continue;
+    if (const std::string path = full_path(root, replacement); is_missing(path))
+      throw std::runtime_error("missing_companions is \"" + replacement +
+                               "\", but must be \"error\", \"empty\" or the path of a file, and there is no " + path);
+  }
+}
+
 // Finds out the size of companion `c` of an image, whose path is empty if a list has none, or puts what it may be
 // replaced by in its place. Throws what is wrong with it.
 void look_at_companion(const CatalogueOptions &options, const std::string &root, size_t c, Entry &entry) {
   File &companion = entry.companions[c];
   const std::string &replacement = if_missing(options, c);
   if (replacement == kMissingIsBad && companion.path.empty())
-    fail_file(full_path(root, entry.file.path), "has no companion " + std::to_string(c) + " in companion_files");
+    fail_file(full_path(root, entry.file.path), "the path of its companion " + std::to_string(c) + " is empty");
   if (replacement != kMissingIsBad && (companion.path.empty() || is_missing(full_path(root, companion.path)))) {
     companion = {replacement == kMissingIsEmpty ? "" : replacement};
     if (companion.path.empty()) return;
@@ -292,6 +303,7 @@ Catalogue list_dataset(const CatalogueOptions &options) {
   check_arguments(options);
   Catalogue catalogue;
   catalogue.root = root_of(options);
+  check_replacements(options, catalogue.root);
   list_files(options, catalogue);
   if (options.strict) check_strictly(catalogue);
   add_companions(options, catalogue);

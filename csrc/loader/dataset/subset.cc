@@ -15,10 +15,10 @@ namespace {
 // Unknown names that an error shows.
 constexpr size_t kShown = 20;
 
-std::vector<bool> choose_indices(const std::vector<int> &indices, const std::vector<Entry> &entries) {
+std::vector<bool> choose_indices(const std::vector<int64_t> &indices, const std::vector<Entry> &entries) {
   std::vector<bool> chosen(entries.size());
-  for (const int index : indices) {
-    if (index < 0 || static_cast<size_t>(index) >= entries.size())
+  for (const int64_t index : indices) {
+    if (index < 0 || index >= std::ssize(entries))
       throw std::runtime_error("The argument subset has the index " + std::to_string(index) + ", but the dataset has " +
                                counted(entries.size(), "sample") + ", counted from 0");
     if (chosen[index])

@@ -12,7 +12,7 @@ namespace dali_l3::loader {
 
 /** Which of the listed samples to read, in one way at most; all if none is given. */
 struct Subset {
-  std::optional<std::vector<int>> indices = {};        ///< 0-based, in the order of the listing
+  std::optional<std::vector<int64_t>> indices = {};    ///< 0-based, in the order of the listing
   std::optional<std::vector<std::string>> files = {};  ///< paths as they are listed
   std::optional<std::vector<float>> range = {};        ///< begin and end as parts of the dataset, 0 … 1
   int64_t seed = 0;                                    ///< of the order that the range is cut from

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import os
@@ -15,7 +16,7 @@ from rich.console import Console
 
 from ..errors import ConversionError
 from ..files import write_atomically
-from ..jobs.display import console, show
+from ..jobs.display import console, printable, show
 from ..jobs.workers import default_workers
 from ..profiling import DEFAULT_FORMATS
 from ..sizes import parse_size
@@ -80,6 +81,12 @@ def profile(
         str | None,
         typer.Option(metavar="SIZE", help="The dataset may take this much as recommended.", show_default="no limit"),
     ] = None,
+    prefer: Annotated[
+        str,
+        typer.Option(
+            metavar="speed|space", help="Recommend the smallest dataset within 2% (speed) or 10% of the fastest."
+        ),
+    ] = "space",
     resize_shorter: ResizeShorter = None,
     resize_longer: ResizeLonger = None,
     resize_pixels: ResizePixels = None,
@@ -103,6 +110,8 @@ def profile(
         raise ConversionError("--step and --step-time cannot be combined")
     if device not in ("cpu", "mixed"):
         raise ConversionError(f"--device {device}: must be cpu or mixed")
+    if prefer not in ("speed", "space"):
+        raise ConversionError(f"--prefer {prefer}: must be speed or space")
     for path in filter(None, (json_file, html_file)):
         check_report(path)
     profiler, diagnosis, measuring, report, dataset, resizing = _import(
@@ -122,23 +131,25 @@ def profile(
         quality=_SWEEP if quality_sweep else (),
         resize=resize,
         max_size=_parse_size("--max-size", max_size) if max_size else None,
+        prefer=prefer,
     )
     train = diagnosis.Sleep(step_time / 1e3) if step_time is not None else step and _load(step)
-    with report.Progress(console) as progress:
-        if write:
-            progress(f"checking {write}", 0, 1)
-            dataset.check_target(source, write, seed, resize)
-        found = profiler.profile(source, options, train, _announce, progress)
     output = Console(markup=False, highlight=False)  # standard output; what happens on the way goes to standard error
-    try:
-        report.show(found, output)
-    finally:  # also if nobody reads the output any more
-        _save(found, json_file, html_file)
+    with contextlib.ExitStack() as stack:
+        with report.Progress(console) as progress:
+            if write:
+                progress(f"checking {printable(write)}", 0, 1)
+                dataset.check_target(source, write, seed, resize)
+            found = stack.enter_context(profiler.profiling(source, options, train, _announce, progress))
+        try:  # before the sample is removed, which takes time
+            report.show(found, output)
+        finally:  # also if nobody reads the output any more
+            _save(found, json_file, html_file)
     if write and found.advice != "convert":
-        console.print(f"Nothing is written to {write}: no conversion is recommended.", soft_wrap=True)
+        console.print(f"Nothing is written to {printable(write)}: no conversion is recommended.", soft_wrap=True)
     elif write:
         most = dataset.announced_size(found)
-        console.print(f"The converted dataset will take at most {most / 1e6:.0f} MB in {write}.")
+        console.print(f"The converted dataset will take at most {most / 1e6:.0f} MB in {printable(write)}.")
         plan, outcomes = dataset.convert_dataset(found, write, seed)
         totals = show(outcomes, len(plan.tasks) + len(plan.outcomes), "converted")
         if totals.interrupted:
@@ -163,7 +174,7 @@ def _save(found: DatasetProfile, json_file: str | None, html_file: str | None) -
 
 
 def _announce(size: int, folder: str) -> None:
-    console.print(f"The sample will take at most {size / 1e6:.0f} MB in {folder} and is removed again.")
+    console.print(f"The sample will take at most {size / 1e6:.0f} MB in {printable(folder)} and is removed again.")
 
 
 def _import(*names: str) -> list[Any]:

@@ -11,6 +11,9 @@ def given(wrapper: Callable[..., Any], values: Mapping[str, Any]) -> tuple[list[
     """The inputs and the arguments that the caller of `wrapper` has given: not None, which keeps DALI's default.
 
     values: by the names of its parameters; others, such as DALI's autograph adds to ``locals()``, are left out
+
+    Raises:
+        ValueError: When an integer does not fit into the 64 bits of DALI's arguments.
     """
     inputs: list[Any] = []
     arguments: dict[str, Any] = {}
@@ -18,6 +21,8 @@ def given(wrapper: Callable[..., Any], values: Mapping[str, Any]) -> tuple[list[
         value = values[parameter.name]
         if value is None:
             continue
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise ValueError(f"{parameter.name} is {value}, which does not fit into 64 bits")
         if parameter.kind == inspect.Parameter.POSITIONAL_ONLY:
             inputs.append(value)
         else:

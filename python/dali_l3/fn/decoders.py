@@ -18,10 +18,16 @@ if TYPE_CHECKING:
 
 def _as_int32(windows: npt.ArrayLike) -> npt.NDArray[np.int32]:
     # DALI takes no constants of 64 bits.
-    given = np.asarray(windows)
-    numbers = given.astype(np.int32)
+    try:
+        given = np.asarray(windows)
+    except ValueError:  # rows of several lengths
+        given = np.array(None)
+    if given.dtype.kind not in "iuf":
+        raise TypeError(f"`windows` must be rows of four integers, not {windows!r:.200}")
+    with np.errstate(invalid="ignore"):
+        numbers = given.astype(np.int32)
     if not np.array_equal(given, numbers):
-        raise ValueError("`windows` must be whole numbers of pixels")
+        raise ValueError("`windows` must be whole numbers of pixels, of 32 bits")
     return numbers
 
 

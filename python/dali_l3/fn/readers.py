@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .. import _plugin
+from ..image_files import StrPath
 from ..memory import available_memory, total_memory
 from ..sizes import parse_size
 from ._given import given
 from ._sampling import Subset, operator_arguments
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
     from nvidia.dali.data_node import DataNode
 
 
@@ -26,20 +27,20 @@ def multi_format(
     companion_files: Sequence[str] | Sequence[Sequence[str]] | None = None,
     missing_companions: Sequence[str] | str | None = None,
     on_error: Literal["raise", "skip", "substitute"] | None = None,
-    substitute: str | None = None,
+    substitute: StrPath | None = None,
     on_mismatch: Literal["raise", "redistribute", "ignore"] | None = None,
     check: Literal["none", "headers", "content"] | None = None,
     equal_sizes: bool | None = None,
     strict: bool | None = None,
     use_o_direct: bool | None = None,
     read_threads: int | None = None,
-    file_root: str | None = None,
+    file_root: StrPath | None = None,
     file_filters: Sequence[str] | str | None = None,
     dir_filters: Sequence[str] | str | None = None,
     case_sensitive_filter: bool | None = None,
-    file_list: str | None = None,
-    files: Sequence[str] | str | None = None,
-    labels: Sequence[int] | int | None = None,
+    file_list: StrPath | None = None,
+    files: Sequence[StrPath] | StrPath | NDArray[np.str_] | None = None,
+    labels: ArrayLike | None = None,
     label_values: ArrayLike | None = None,
     label_columns: int | None = None,
     subset: Subset | None = None,
@@ -132,7 +133,7 @@ def multi_format(
     Raises:
         RuntimeError: When the pipeline is built or runs. The message names the file and the reason.
         ValueError: When the pipeline is built with wrong arguments.
-        TypeError, OSError: When `subset` is none, or names a file that cannot be read.
+        TypeError, OSError: When an argument has another form, or `subset` names a file that cannot be read.
     """
     label_values, companion_files = _flat(label_values), _flat(companion_files)
     _, arguments = given(multi_format, locals())
@@ -152,20 +153,20 @@ def liquid(
     companion_files: Sequence[str] | Sequence[Sequence[str]] | None = None,
     missing_companions: Sequence[str] | str | None = None,
     on_error: Literal["raise", "skip", "substitute"] | None = None,
-    substitute: str | None = None,
+    substitute: StrPath | None = None,
     on_mismatch: Literal["raise", "redistribute", "ignore"] | None = None,
     check: Literal["none", "headers", "content"] | None = None,
     equal_sizes: bool | None = None,
     strict: bool | None = None,
     use_o_direct: bool | None = None,
     read_threads: int | None = None,
-    file_root: str | None = None,
+    file_root: StrPath | None = None,
     file_filters: Sequence[str] | str | None = None,
     dir_filters: Sequence[str] | str | None = None,
     case_sensitive_filter: bool | None = None,
-    file_list: str | None = None,
-    files: Sequence[str] | str | None = None,
-    labels: Sequence[int] | int | None = None,
+    file_list: StrPath | None = None,
+    files: Sequence[StrPath] | StrPath | NDArray[np.str_] | None = None,
+    labels: ArrayLike | None = None,
     label_values: ArrayLike | None = None,
     label_columns: int | None = None,
     subset: Subset | None = None,

@@ -1,4 +1,4 @@
-"""Ends a run in order on Ctrl-C and SIGTERM, with exit code 130 or 143."""
+"""Ends a run in order on Ctrl-C, SIGTERM and SIGHUP, with exit code 130, 143 or 129."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import NoReturn
 GRACE = 10.0
 """Default of the seconds that running tasks may take to finish."""
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last as a terminal closes
 _STOPPING = "\ndali-l3: finishing the files at work, for at most {:g} s; interrupt again to stop at once\n"
 
 
@@ -26,7 +26,7 @@ class Interrupted(SystemExit):
 
 @contextlib.contextmanager
 def exiting_on_signals() -> Iterator[None]:
-    """Raises Interrupted wherever the main thread is when Ctrl-C or SIGTERM comes. For the main thread."""
+    """Raises Interrupted wherever the main thread is when one of the signals comes. For the main thread."""
 
     def handle(number: int, frame: FrameType | None) -> NoReturn:
         raise Interrupted(number)
@@ -37,7 +37,7 @@ def exiting_on_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def stopping_on_signals(grace: float = GRACE) -> Iterator[Callable[[], bool]]:
-    """Yields a function that says whether Ctrl-C or SIGTERM came, and raises Interrupted at the end if so.
+    """Yields a function that says whether one of the signals came, and raises Interrupted at the end if so.
 
     The first of them does nothing else: who sees it finishes what is under way. A second one kills the processes that
     this one started, a third this one. For the main thread.
@@ -60,6 +60,16 @@ def stopping_on_signals(grace: float = GRACE) -> Iterator[Callable[[], bool]]:
 
     with _handlers(handle):
         yield lambda: bool(received)
+    if received:
+        raise Interrupted(received[0])
+
+
+@contextlib.contextmanager
+def deferring_signals() -> Iterator[None]:
+    """Lets the signals wait, and raises Interrupted at the end if one came. For the main thread."""
+    received: list[int] = []
+    with _handlers(lambda number, frame: received.append(number)):
+        yield
     if received:
         raise Interrupted(received[0])
 

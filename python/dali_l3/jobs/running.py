@@ -35,8 +35,8 @@ def run_plan(
 
     function, workers, initializer, limits: as `run_tasks` takes them
 
-    Ctrl-C and SIGTERM end the run after the running tasks, which get `limits.grace` seconds; a second signal ends it at
-    once. Both raise Interrupted in the end. No half-written files are left. For the main thread.
+    Ctrl-C, SIGTERM and SIGHUP end the run after the running tasks, which get `limits.grace` seconds; a second signal
+    ends it at once. Both raise Interrupted in the end. No half-written files are left. For the main thread.
 
     Raises OSError if the folders cannot be prepared. Raises TargetError, which names the folder and says what to do,
     after a few targets could not be written; the other tasks are not tried.

@@ -357,10 +357,11 @@ def _probable_claim(size: int) -> int:
 
 
 def _block_interrupts() -> None:
-    """Keeps Ctrl-C from the processes that this thread starts, for good: they inherit its signal mask.
+    """Keeps the terminal's signals from the processes that this thread starts, for good: they inherit its signal mask.
 
-    The terminal sends it to the workers too, even to those still starting, but only the main thread shall act on it.
-    That one must not block it, not even for a while: another thread would receive the signal and not wake it.
+    It sends them to the workers too, even to those still starting, but only the main thread shall act on them. That one
+    must not block them, not even for a while: another thread would receive the signal and not wake it.
     """
-    resource_tracker.ensure_running()  # which unblocks it; nothing happens when that is called once more
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    resource_tracker.ensure_running()  # which unblocks SIGINT; nothing happens when that is called once more
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -2,13 +2,15 @@
 
 Loading and decoding run side by side, so that the slower of them sets the pace (Baek et al., "Liquid: Mix-and-Match
 Multiple Image Formats to Balance DNN Training Pipeline", APSys 2023, section 3). Both take time of the same CPUs, which
-is a third limit here; copying decoded images to the GPU may be a fourth.
+is a third limit here; copying decoded images to the GPU may be a fourth. `batch_model` adds what averages do not tell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from .batch_model import Batches, simulate
 
 STAGES = ("load", "decode", "cpu", "copy")
 _ROUNDING = 1e-9  # relative: mixes that just fit are computed ones
@@ -23,7 +25,7 @@ class FormatCosts:
     memory_bytes: that a file takes in the reader's memory
     load_seconds: between images when they are only read, all from the disk
     decode_seconds: between images when they are decoded from memory
-    load_cpu_seconds, decode_cpu_seconds: CPU time of all threads meanwhile
+    decode_cpu_seconds, load_cpu_seconds: CPU time of all threads that decoding takes, and that loading adds to it
     """
 
     format: str
@@ -44,6 +46,7 @@ class Conditions:
     cpus: that the process may use
     copy_seconds: between decoded images when they are only copied to the GPU; 0 where they are not
     max_bytes: that the dataset may take on the disk; None: any number
+    batches: in which the CPU decodes; None: no account is taken of them
     """
 
     images: int
@@ -51,6 +54,7 @@ class Conditions:
     cpus: int
     copy_seconds: float = 0.0
     max_bytes: int | None = None
+    batches: Batches | None = None
 
 
 @dataclass(frozen=True)
@@ -59,10 +63,12 @@ class Prediction:
 
     hit_ratio: the part of every batch that comes from memory
     seconds: per image, by stage, as if there were no other: load, decode, cpu (the work of both on all CPUs), copy
+    waiting: seconds per image that the slowest stage waits for others, since batches differ
     """
 
     hit_ratio: float
     seconds: Mapping[str, float]
+    waiting: float = 0.0
 
     @property
     def limit(self) -> str:
@@ -72,12 +78,11 @@ class Prediction:
     @property
     def throughput(self) -> float:
         """Images/s."""
-        return self.throughput_of(self.limit)
+        return _per_second(self.seconds[self.limit] + self.waiting)
 
     def throughput_of(self, stage: str) -> float:
         """Images/s of a stage by itself; infinite if it takes no time, as loading does when memory holds all."""
-        seconds = self.seconds[stage]
-        return 1 / seconds if seconds else float("inf")
+        return _per_second(self.seconds[stage])
 
 
 def hit_ratio(shares: Mapping[str, float], costs: Mapping[str, FormatCosts], conditions: Conditions) -> float:
@@ -94,15 +99,22 @@ def predict(shares: Mapping[str, float], costs: Mapping[str, FormatCosts], condi
     hits = hit_ratio(shares, costs, conditions)
     misses = 1 - hits
     cpu = misses * _mean(shares, costs, "load_cpu_seconds") + _mean(shares, costs, "decode_cpu_seconds")
-    return Prediction(
-        hits,
-        {
-            "load": misses * _mean(shares, costs, "load_seconds"),
-            "decode": _mean(shares, costs, "decode_seconds"),
-            "cpu": cpu / conditions.cpus,
-            "copy": conditions.copy_seconds,
-        },
-    )
+    seconds = {
+        "load": misses * _mean(shares, costs, "load_seconds"),
+        "decode": _mean(shares, costs, "decode_seconds"),
+        "cpu": cpu / conditions.cpus,
+        "copy": conditions.copy_seconds,
+    }
+    if not conditions.batches:
+        return Prediction(hits, seconds)
+    load = {name: misses * costs[name].load_seconds for name in shares}
+    decode = {name: costs[name].decode_seconds for name in shares}
+    seconds["decode"], both = simulate(shares, load, decode, conditions.batches)
+    return Prediction(hits, seconds, max(both - max(seconds.values()), 0.0))
+
+
+def _per_second(seconds: float) -> float:
+    return 1 / seconds if seconds else float("inf")
 
 
 def _mean(shares: Mapping[str, float], costs: Mapping[str, FormatCosts], cost: str) -> float:

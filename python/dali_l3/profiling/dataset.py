@@ -21,6 +21,7 @@ from .isolation import call_isolated
 from .measuring import measure
 from .profiler import DatasetProfile, WrittenDataset
 from .sampling import choose_sample, list_images
+from .work_folder import plain_names
 
 _TOLERANCE = 1.1  # of the size that the sample lets expect
 _MOST_MEASURED = 2048  # images: with them an epoch is not too long
@@ -74,7 +75,9 @@ def measure_dataset(profile: DatasetProfile, folder: str) -> WrittenDataset:
     dataset = list_images(folder, with_l3=True)
     files = choose_sample(dataset, _MOST_MEASURED)
     part = len(files) / len(dataset.files)
-    measured = call_isolated(measure, files, profile.setting, cache_size=int(profile.conditions.cache_size * part))
+    with plain_names() as plain:
+        names = [*map(plain, files)]
+        measured = call_isolated(measure, names, profile.setting, cache_size=int(profile.conditions.cache_size * part))
     return WrittenDataset(
         folder,
         str(profile.recommendation),

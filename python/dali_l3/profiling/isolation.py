@@ -52,7 +52,8 @@ def call_isolated(
 def _answer(
     sender: Connection, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: Mapping[str, Any]
 ) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # which a terminal sends to all; the caller acts on it
+    for number in (signal.SIGINT, signal.SIGHUP):  # which a terminal sends to all; the caller acts on them
+        signal.signal(number, signal.SIG_IGN)
     try:
         answer = (True, function(*arguments, **keywords))
     except Exception as error:

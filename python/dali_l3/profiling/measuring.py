@@ -68,6 +68,11 @@ class Throughput:
     low: float
     high: float
 
+    @property
+    def spread(self) -> float:
+        """Half the distance between the quartiles, relative to the mean."""
+        return (self.high - self.low) / (2 * self.mean)
+
     @classmethod
     def of(cls, batch_seconds: Sequence[float], batch_size: int) -> Throughput:
         """From the times of consecutive batches."""

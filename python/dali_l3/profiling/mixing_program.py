@@ -1,7 +1,11 @@
-"""The best mix of any number of formats, by linear programming over their costs."""
+"""The best mix of any number of formats, by linear programming over their costs.
+
+It is of averages; `choosing` compares its answer with others by the model of batches, which is not linear.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import itertools
 import math
@@ -22,7 +26,7 @@ _ROUNDING = 0.02  # throughput that may be lost for weights in tenths
 
 
 def best_shares(costs: Mapping[str, FormatCosts], conditions: Conditions) -> Shares:
-    """The shares of the formats with the highest throughput that `costs.predict` gives.
+    """The shares of the formats with the highest throughput that `cost_model.predict` gives without batches.
 
     They sum to 1; formats without a share are left out. Of mixes that are equally fast, to within 0.1%, it is the one
     with the smallest files. Mixes that take more than `conditions.max_bytes` do not count; if all do, the result is the
@@ -38,6 +42,7 @@ def best_shares(costs: Mapping[str, FormatCosts], conditions: Conditions) -> Sha
     """
     if not costs:
         raise ValueError("no formats to mix")
+    conditions = dataclasses.replace(conditions, batches=None)
 
     def seconds(shares: Shares) -> float:
         return 1 / predict(shares, costs, conditions).throughput
@@ -139,6 +144,7 @@ def fits(shares: Mapping[str, float], costs: Mapping[str, FormatCosts], conditio
 
 def to_weights(shares: Mapping[str, float], costs: Mapping[str, FormatCosts], conditions: Conditions) -> dict[str, int]:
     """Positive integer weights for `shares`: tenths, as in the paper, or hundredths where tenths lose more than 2%."""
+    conditions = dataclasses.replace(conditions, batches=None)
     wanted = predict(shares, costs, conditions).throughput
     tenths, reached = _round(shares, 10, costs, conditions)
     return tenths if reached >= (1 - _ROUNDING) * wanted else _round(shares, 100, costs, conditions)[0]

@@ -5,12 +5,12 @@ After the offline profiler of Liquid (Baek et al., APSys 2023, section 4.1).
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import os
 import statistics
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -19,18 +19,32 @@ from ..images.formats import SOURCE, check_format
 from ..images.resizing import Resize
 from ..jobs.workers import default_workers
 from . import DEFAULT_FORMATS, encoding
-from .cost_model import Conditions, FormatCosts, Prediction, hit_ratio, predict
+from .batch_model import Batches
+from .choosing import Choice, Mix, Preference, choose, make_mix
+from .cost_model import Conditions, FormatCosts, hit_ratio, predict
 from .diagnosis import Diagnosis, diagnose
 from .encoding import EncodedSample
 from .isolation import call_isolated
-from .measuring import Consume, Setting, Throughput, first_in_memory, measure, measure_copy, memory_bytes, require_gpu
-from .mixing_program import best_shares, to_weights
+from .measuring import (
+    Consume,
+    Measurement,
+    Setting,
+    Throughput,
+    first_in_memory,
+    measure,
+    measure_copy,
+    memory_bytes,
+    require_gpu,
+)
+from .mixing_program import best_shares
 from .quality import Quality, sweep
 from .ratio_search import TENTHS, RatioSearch, search_ratio
-from .sampling import choose_sample, list_images
+from .sampling import Dataset, choose_sample, list_images
+from .work_folder import plain_names, work_folder
 
 _COLD = 4  # times the sample: images that are read once, from the disk, to see what DALI's reader makes of them
 NOTABLE_GAIN = 1.1  # of the recommendation: less is not worth a conversion
+_FEW_MISSES = 0.2  # of the images
 _AGREEMENT = 0.05  # by how much the search's and the program's throughput may differ, relatively
 
 
@@ -48,6 +62,7 @@ class Options:
     copies: whether decoded images are copied to the GPU
     quality: lossy formats to sweep, names with their qualities
     max_size: bytes that the dataset may take at the recommended ratio
+    prefer: whether the recommendation may lack more speed ("space") or less ("speed") for smaller files
     resize: the bounds of the images' sizes, if they are to be stored smaller; not possible with `source`
     """
 
@@ -59,6 +74,7 @@ class Options:
     copies: bool = False
     quality: Sequence[str] = ()
     max_size: int | None = None
+    prefer: Preference = "space"
     resize: Resize | None = None
 
 
@@ -101,19 +117,6 @@ class PairSearch:
 
 
 @dataclass(frozen=True)
-class Mix:
-    """A mix of formats and what the model says about it. weights: integers; bytes: of the dataset, estimated."""
-
-    weights: Mapping[str, int]
-    prediction: Prediction
-    bytes: int
-
-    def __str__(self) -> str:
-        """As `dali-l3 convert --mix` takes it."""
-        return ",".join(f"{name}:{weight}" for name, weight in self.weights.items())
-
-
-@dataclass(frozen=True)
 class WrittenDataset:
     """The dataset at the recommended ratio. predicted, measured: images/s end to end with the Liquid reader."""
 
@@ -133,7 +136,7 @@ class DatasetProfile:
     conditions, setting: see there
     formats: by name
     diagnosis: of the dataset as it is
-    recommendation: the best mix
+    choice: the recommended mix, and others that nothing beats
     mixes: the recommendation, and each format by itself, the fastest first
     search: of the best pair; None if no two formats are of opposite cost, the larger one decoding faster
     gain: predicted images/s of the recommendation, limited by the training step, relative to the dataset as it is with
@@ -152,7 +155,7 @@ class DatasetProfile:
     setting: Setting
     formats: dict[str, FormatProfile]
     diagnosis: Diagnosis
-    recommendation: Mix
+    choice: Choice
     mixes: list[Mix]
     search: PairSearch | None
     gain: float
@@ -162,14 +165,24 @@ class DatasetProfile:
     resize: Resize | None = None
 
     @property
+    def recommendation(self) -> Mix:
+        """The recommended mix."""
+        return self.choice.recommended
+
+    @property
+    def least_gain(self) -> float:
+        """The least gain, as a ratio, that is worth a conversion and is no noise."""
+        return max(NOTABLE_GAIN, 1 + self.recommendation.spread, 1 + self.diagnosis.now.spread)
+
+    @property
     def advice(self) -> Literal["convert", "read", "stay"]:
-        """What to do: convert the dataset as recommended, read it as it is with the Liquid reader, or leave it alone.
+        """Whether to convert the dataset as recommended, read it as it is with the Liquid reader, or leave it alone.
 
         The last if it would gain nothing, as where the training step limits, or if no mix is as small as it has to be.
         """
         mix, most = self.recommendation, self.conditions.max_bytes
         is_too_large = most is not None and mix.bytes > most
-        if self.diagnosis.limit == "step" or self.gain < NOTABLE_GAIN or is_too_large:
+        if self.diagnosis.limit == "step" or self.gain < self.least_gain or is_too_large:
             return "stay"
         return "read" if mix.weights.keys() == {SOURCE} else "convert"
 
@@ -189,7 +202,20 @@ def profile(
     announce: Callable[[int, str], None] = lambda size, folder: None,
     progress: ProgressCallback = _silent,
 ) -> DatasetProfile:
-    """Profiles the tree of images `source`.
+    """As `profiling`, at once."""
+    with profiling(source, options, step, announce, progress) as found:
+        return found
+
+
+@contextlib.contextmanager
+def profiling(
+    source: str,
+    options: Options,
+    step: Consume | None = None,
+    announce: Callable[[int, str], None] = lambda size, folder: None,
+    progress: ProgressCallback = _silent,
+) -> Iterator[DatasetProfile]:
+    """Profiles the tree of images `source`, and yields what it finds. Removes the sample after that.
 
     step: the training step, called with the outputs of every batch of the diagnosis
     announce: called once before anything is written, with the most bytes of disk space that it takes, and the folder
@@ -203,34 +229,55 @@ def profile(
         check_format(name)
     if options.resize and SOURCE in options.formats:
         raise ConversionError(f"{options.resize}: files as they are ({SOURCE}) cannot be resized; name other formats")
-    setting = options.setting
     progress("listing the images", 0, 1)
     dataset = list_images(source)
-    chosen = choose_sample(dataset, max(options.sample, setting.batch_size))
-    if setting.device == "mixed" or options.copies:
+    if options.setting.device == "mixed" or options.copies:
         call_isolated(require_gpu)
-    with _temporary_folder(options.work or _beside(source)) as folder:
-        sample = _encode(chosen, options, folder, announce, progress)
-        names = [name for name in options.formats if name != SOURCE or sample.replaced(name) < len(sample.raw_sizes)]
-        names = names or list(options.formats)
-        unreadable = {outcome.source for outcome in sample.failures}
-        readable = [path for path in chosen if path not in unreadable]
-        more = choose_sample(dataset, _COLD * len(chosen)) if not unreadable else readable
-        tick = _names(progress, "diagnosing", 3 + bool(step))
-        in_memory = dataset.bytes <= options.cache_size
-        diagnosis = diagnose(readable, more, setting, default_workers(), in_memory, step, tick)
-        copying = 0.0
-        if options.copies:
-            copying = 1 / call_isolated(measure_copy, sample.paths(names[0]), setting).throughput.mean
-        conditions = Conditions(dataset.images, options.cache_size, default_workers(), copying, options.max_size)
-        formats = {}
-        for number, name in enumerate(names):
-            progress(f"measuring {name}", number, len(names))
-            formats[name] = measure_format(name, sample, setting, conditions)
-        costs = {name: found.costs for name, found in formats.items()}
-        search = _search_best_pair(sample, costs, setting, conditions, progress)
-        quality = sweep(options.quality, sample, setting, progress)
-    recommendation, mixes = recommend(costs, conditions)
+    parent = options.work or _beside(source)
+    with work_folder(parent) as folder, plain_names() as plain:
+
+        def tell(size: int) -> None:
+            announce(size, parent)
+
+        yield _profile(source, dataset, options, step, plain(folder), plain, tell, progress)
+
+
+def _profile(
+    source: str,
+    dataset: Dataset,
+    options: Options,
+    step: Consume | None,
+    folder: str,
+    plain: Callable[[str], str],
+    announce: Callable[[int], None],
+    progress: ProgressCallback,
+) -> DatasetProfile:
+    """`profile`, with an empty folder for the sample."""
+    setting = options.setting
+    chosen = {plain(path): path for path in choose_sample(dataset, max(options.sample, setting.batch_size))}
+    sample = _encode([*chosen], options, folder, announce, progress)
+    names = [name for name in options.formats if name != SOURCE or sample.replaced(name) < len(sample.raw_sizes)]
+    names = names or list(options.formats)
+    unreadable = {outcome.source for outcome in sample.failures}
+    readable = [path for path in chosen if path not in unreadable]
+    more = [*map(plain, choose_sample(dataset, _COLD * len(chosen)))] if not unreadable else readable
+    tick = _names(progress, "diagnosing", 3 + bool(step))
+    in_memory = dataset.bytes <= options.cache_size
+    diagnosis = diagnose(readable, more, setting, default_workers(), in_memory, step, tick)
+    copying = 0.0
+    if options.copies:
+        copying = 1 / call_isolated(measure_copy, sample.paths(names[0]), setting).throughput.mean
+    batches = Batches(setting.batch_size, setting.threads, tuple(sample.raw_sizes)) if setting.device == "cpu" else None
+    conditions = Conditions(dataset.images, options.cache_size, default_workers(), copying, options.max_size, batches)
+    formats = {}
+    for number, name in enumerate(names):
+        progress(f"measuring {name}", number, len(names))
+        formats[name] = measure_format(name, sample, setting, conditions)
+    costs = {name: found.costs for name, found in formats.items()}
+    search = _search_best_pair(sample, costs, setting, conditions, progress)
+    quality = sweep(options.quality, sample, setting, progress)
+    spreads = {name: found.both.spread for name, found in formats.items()}
+    choice = choose(costs, conditions, spreads, options.prefer)
     most = diagnosis.stages[0].throughput.mean if step else float("inf")
     return DatasetProfile(
         source=source,
@@ -241,12 +288,12 @@ def profile(
         setting=setting,
         formats=formats,
         diagnosis=diagnosis,
-        recommendation=recommendation,
-        mixes=mixes,
+        choice=choice,
+        mixes=compare(choice, costs, conditions),
         search=search,
-        gain=min(recommendation.prediction.throughput, most) / diagnosis.now.mean,
+        gain=min(choice.recommended.prediction.throughput, most) / diagnosis.now.mean,
         quality=quality,
-        failures=[(outcome.source, outcome.reason) for outcome in sample.failures],
+        failures=[(chosen[outcome.source], outcome.reason) for outcome in sample.failures],
         resize=options.resize,
     )
 
@@ -266,49 +313,41 @@ def _disk(path: str) -> int:
     return os.stat(path).st_dev
 
 
-def _temporary_folder(work: str) -> tempfile.TemporaryDirectory[str]:
-    try:
-        return tempfile.TemporaryDirectory(prefix=".dali-l3-profile-", dir=work)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ConversionError(f"{work}: {reason}; the sample needs a folder: name one with --work") from error
-
-
 def _encode(
     chosen: Sequence[str],
     options: Options,
     folder: str,
-    announce: Callable[[int, str], None],
+    announce: Callable[[int], None],
     progress: ProgressCallback,
 ) -> EncodedSample:
     formats = list(dict.fromkeys((*options.formats, *options.quality)))
     tick = _ticks(progress, "reading the sample", len(chosen))
     announced = encoding.announce(chosen, formats, tick, options.resize)
-    announce(announced, os.path.dirname(folder))
+    announce(announced)
     tick = _ticks(progress, "encoding the sample", len(chosen))
     return encoding.encode_sample(chosen, formats, folder, announced, tick, options.resize)
 
 
 def measure_format(name: str, sample: EncodedSample, setting: Setting, conditions: Conditions) -> FormatProfile:
-    """Measures a format of the sample: loading, decoding, and both together."""
+    """Measures a format of the sample: loading, decoding, and both together. What the model needs is of these."""
     paths = sample.paths(name)
     sizes = [file.size for file in sample.files[name]]
+    # As many images as the sample has, with their part of the cache.
+    alike = dataclasses.replace(
+        conditions, images=len(paths), cache_size=conditions.cache_size * len(paths) // conditions.images
+    )
     load = call_isolated(measure, paths, setting, decode=False)
     decode = call_isolated(measure, first_in_memory(paths, setting.batch_size), setting, load=False)
+    both = call_isolated(measure, paths, setting, cache_size=alike.cache_size)
     costs = FormatCosts(
         name,
         statistics.fmean(sizes),
         statistics.fmean(map(memory_bytes, sizes)),
         1 / load.throughput.mean,
         1 / decode.throughput.mean,
-        load.cpu_seconds,
+        loading_cpu_seconds(load, decode, both),
         decode.cpu_seconds,
     )
-    # As many images as the sample has, with their part of the cache.
-    alike = dataclasses.replace(
-        conditions, images=len(paths), cache_size=conditions.cache_size * len(paths) // conditions.images
-    )
-    both = call_isolated(measure, paths, setting, cache_size=alike.cache_size)
     psnr = [file.psnr for file in sample.files[name] if file.psnr is not None]
     return FormatProfile(
         costs,
@@ -321,20 +360,24 @@ def measure_format(name: str, sample: EncodedSample, setting: Setting, condition
     )
 
 
-def recommend(costs: Mapping[str, FormatCosts], conditions: Conditions) -> tuple[Mix, list[Mix]]:
-    """The best mix; and it and each format by itself, the fastest first."""
-    weights = to_weights(best_shares(costs, conditions), costs, conditions)
-    best = _mix(weights if len(weights) > 1 else dict.fromkeys(weights, 1), costs, conditions)
-    singles = [_mix({name: 1}, costs, conditions) for name in costs]
+def loading_cpu_seconds(load: Measurement, decode: Measurement, both: Measurement) -> float:
+    """The CPU time that loading an image adds to decoding it.
+
+    It is less than a pipeline takes that only loads: batches cost some in every pipeline. Where almost all comes from
+    memory, it cannot be told from the decoder's, and matters little.
+    """
+    misses = 1 - both.hit_ratio
+    if misses < _FEW_MISSES:
+        return load.cpu_seconds
+    return min(max((both.cpu_seconds - decode.cpu_seconds) / misses, 0.0), load.cpu_seconds)
+
+
+def compare(choice: Choice, costs: Mapping[str, FormatCosts], conditions: Conditions) -> list[Mix]:
+    """The recommended mix, and each format by itself, the fastest first."""
+    best = choice.recommended
+    singles = [make_mix({name: 1}, costs, conditions) for name in costs]
     mixes = [mix for mix in singles if mix.weights.keys() != best.weights.keys()] + [best]
-    return best, sorted(mixes, key=lambda mix: -mix.prediction.throughput)
-
-
-def _mix(weights: Mapping[str, int], costs: Mapping[str, FormatCosts], conditions: Conditions) -> Mix:
-    total = sum(weights.values())
-    shares = {name: weight / total for name, weight in weights.items()}
-    size = conditions.images * sum(share * costs[name].image_bytes for name, share in shares.items())
-    return Mix(weights, predict(shares, costs, conditions), round(size))
+    return sorted(mixes, key=lambda mix: -mix.prediction.throughput)
 
 
 def _search_best_pair(

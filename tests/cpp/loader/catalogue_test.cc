@@ -417,7 +417,11 @@ TEST(companions_that_may_be_missing_are_empty_or_replaced) {
   dataset.options.missing_companions = {"error", "empty"};
   CHECK(contains(dataset.error(), dataset.path("images/../masks/a/2.png: No such file")));
   dataset.options.missing_companions = {"../missing.png"};
-  CHECK(contains(dataset.error(), dataset.path("images/../missing.png: No such file")));
+  for (const OnError on_error : {OnError::raise, OnError::skip}) {
+    dataset.options.on_error = on_error;
+    CHECK(contains(dataset.error(), "missing_companions is \"../missing.png\", but must be"));
+    CHECK(contains(dataset.error(), "and there is no " + dataset.path("images/../missing.png")));
+  }
   dataset.options.missing_companions = {"empty", "empty", "empty"};
   CHECK(contains(dataset.error(), "missing_companions needs one value, or as many as there are companions"));
   dataset.options.missing_companions = {""};
@@ -509,7 +513,7 @@ TEST(companions_can_be_listed) {
   dataset.options.missing_companions = {"d.png", "error"};
   CHECK_EQUAL(list_dataset(dataset.options).entries[1].companions[0].path, "d.png");
   dataset.options.missing_companions = {"error"};
-  CHECK(contains(dataset.error(), dataset.path("2.png: has no companion 0 in companion_files")));
+  CHECK(contains(dataset.error(), dataset.path("2.png: the path of its companion 0 is empty")));
   dataset.options.companions = {"{name}"};
   CHECK(contains(dataset.error(), "companions and companion_files exclude each other"));
   dataset.options.companions.clear();

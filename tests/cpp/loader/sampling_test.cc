@@ -189,9 +189,8 @@ TEST(weights_take_the_place_of_the_order) {
 
 TEST(weights_need_shards_that_suit_the_epoch) {
   const auto error = [](const ShardOptions &shards) {
-    return testing::error_of([&] {
-      liquid_sampling({.shards = shards, .weighting = {.class_balanced = true}}).make_plan(catalogue(), 0, shards);
-    });
+    const Sampling sampling = liquid_sampling({.shards = shards, .weighting = {.class_balanced = true}});
+    return testing::error_of([&] { sampling.make_plan(catalogue(), 0, sampling.shards); });
   };
   CHECK_EQUAL(error({.num_shards = 0}), "num_shards is 0, but must be at least 1");
   CHECK_EQUAL(error({.shard_id = 2, .num_shards = 2}),

@@ -101,13 +101,13 @@ def test_a_killed_worker_costs_nothing(large_tree, tmp_path):
     assert_sound(target)
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("number", [*SIGNALS, signal.SIGHUP])
 @pytest.mark.parametrize("files", [1, 10])  # after the first file, most workers are still starting
 def test_a_signal_lets_the_files_at_hand_be_finished_and_reported(run, large_tree, tmp_path, files, number):
     target, report = tmp_path / "l3", tmp_path / "report"
     process = start("convert", large_tree, target, "--workers", 4, "--report", report)
     wait_for_files(process, target, files)
-    if number == signal.SIGINT:
+    if number != signal.SIGTERM:
         os.killpg(process.pid, number)  # as a terminal does it: to the workers too
     else:
         os.kill(process.pid, number)

@@ -1,5 +1,6 @@
 """Sizes as people write them."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,3 +102,7 @@ def test_a_percentage_of_nothing_or_beyond_all_is_no_size():
         parse_size("50%")
     with pytest.raises(ValueError, match="'101%' is not a size.*or a percentage such as '50%'"):
         parse_size("101%", lambda: 1000)
+
+
+def test_numpy_integers_are_sizes():
+    assert parse_size(np.int64(5)) == 5

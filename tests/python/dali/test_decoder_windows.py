@@ -199,6 +199,19 @@ def test_windows_must_be_whole_numbers(windows):
             dali_l3.fn.decoders.l3(files, windows=windows)
 
 
+@pytest.mark.parametrize("windows", ["abc", [[0, 0, 5, 5], [0, 0]], {}, [[1j, 0, 5, 5]], [[None, 0, 5, 5]]], ids=str)
+def test_windows_must_be_rows_of_integers(windows):
+    with Pipeline(batch_size=1, num_threads=1, device_id=None):
+        files = fn.external_source(source=lambda: [np.zeros(1, np.uint8)], batch=True)
+        with pytest.raises(TypeError, match="`windows` must be rows of four integers"):
+            dali_l3.fn.decoders.l3(files, windows=windows)
+
+
+def test_windows_are_not_cut_off_by_dalis_own_functions(image):
+    with pytest.raises(RuntimeError, match="the number 4294967296 in a window is out of range"):
+        decode_one(lambda *inputs, **_: fn.decoders.l3(*inputs, windows=[2**32, 0, 5, 5]), image[1])
+
+
 def test_zeros_take_the_place_of_all_windows_of_a_broken_image(image):
     pixels, encoded = image
     damaged = encoded[:-17] + bytes([encoded[-17] ^ 1]) + encoded[-16:]  # in the last tile

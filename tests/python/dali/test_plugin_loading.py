@@ -94,32 +94,36 @@ class TestOrderOfImports:
         run_python("import program")
 
     def test_the_wrappers_have_the_arguments_of_the_operators(self, run_python):
+        of_volumes = {"crop_d", "crop_pos_z", "seed"}  # without effect
+        # `subset` and ``class_proportions="balanced"`` in the wrappers
+        of_samples = {"subset_files", "subset_indices", "subset_range", "class_balanced"}
         wrappers = [
-            (decoders.l3, "decoders__L3", {"crop_d", "crop_pos_z", "seed"}),  # for volumes; without effect
-            (readers.multi_format, "readers__MultiFormat", set()),
-            (readers.liquid, "readers__Liquid", set()),
+            (decoders.l3, "decoders__L3", of_volumes, set()),
+            (readers.multi_format, "readers__MultiFormat", of_samples, {"subset"}),
+            (readers.liquid, "readers__Liquid", of_samples, {"subset"}),
         ]
         program = f"""
             import dali_l3, nvidia.dali.backend as backend, nvidia.dali.fn
-            for name in {[schema for _, schema, _ in wrappers]}:
+            for name in {[schema for _, schema, _, _ in wrappers]}:
                 schema = backend.GetSchema(name)
                 names = [name for name in schema.GetArgumentNames() if not schema.IsDeprecatedArg(name)]
                 print(schema.MaxNumInput(), *names)
         """
         printed = run_python(textwrap.dedent(program)).splitlines()
-        for (wrapper, _, left_out), line in zip(wrappers, printed, strict=True):
+        for (wrapper, _, left_out, added), line in zip(wrappers, printed, strict=True):
             inputs, *arguments = line.split()
             kinds = {name: parameter.kind for name, parameter in inspect.signature(wrapper).parameters.items()}
             assert list(kinds.values()).count(inspect.Parameter.POSITIONAL_ONLY) == int(inputs), wrapper
             keywords = {name for name, kind in kinds.items() if kind == inspect.Parameter.KEYWORD_ONLY}
             wanted = {argument for argument in arguments if not argument.startswith("_")} - left_out
-            assert keywords == wanted | {"device", "name"}, wrapper
+            assert keywords == wanted | added | {"device", "name"}, wrapper
             assert len(kinds) == len(keywords) + int(inputs), f"{wrapper} takes what has no name"
 
     def test_the_overloads_have_the_arguments_of_the_wrapper(self):
         """Type checkers see the overloads, help() the function."""
         tree = ast.parse(inspect.getsource(decoders))
-        *overloads, function = [node.args for node in tree.body if isinstance(node, ast.FunctionDef)]
+        functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "l3"]
+        *overloads, function = [node.args for node in functions]
         assert len(overloads) == 2
 
         def parameters(arguments):

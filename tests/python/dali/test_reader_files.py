@@ -245,8 +245,8 @@ def test_bad_lines_are_named_with_their_numbers(root, tmp_path, reader):
     message = str(error.value)
     assert f"file_list {file_list} has 32 lines that are not a path and a label:" in message
     assert "\n  line 2: b/2.png\n  line 4: a/1.png -1\n  line 5: a/1.png 99999999999\n" in message
-    assert "line 22" in message
-    assert "line 23" not in message
+    assert "\n  line 22:" in message
+    assert "\n  line 23:" not in message
     assert "line 1:" not in message
 
 

@@ -52,7 +52,8 @@ def test_a_subset_is_a_dataset_of_its_own(root, reader, of):
 def test_a_subset_is_named_in_a_file_or_a_list(root, reader, tmp_path):
     chosen = [NAMES[i] for i in (1, 4, 17)]
     (tmp_path / "list.txt").write_text("\n".join(reversed(chosen)) + " \n\n")
-    for subset in (chosen, tuple(chosen), str(tmp_path / "list.txt"), tmp_path / "list.txt"):
+    lists = [chosen, tuple(chosen), np.array(chosen), [Path(name) for name in chosen]]
+    for subset in (*lists, str(tmp_path / "list.txt"), tmp_path / "list.txt"):
         assert sorted(paths(reader, 1, file_root=root, batch_size=3, subset=subset)) == chosen
 
 
@@ -115,6 +116,7 @@ def test_companions_and_tables_go_with_a_subset(tmp_path, reader):
     [
         ([0, 19], "The argument subset has the index 19, but the dataset has 19 samples, counted from 0"),
         ([-1], "The argument subset has the index -1"),
+        ([2**32], "The argument subset has the index 4294967296, but the dataset has 19 samples"),
         ([3, 3], "The argument subset has the index 3 twice: use weights"),
         (["0/00.jpg", "0/7.png"], "The argument subset names 1 file that the dataset does not have:\n  0/7.png"),
         (0.0, "The argument subset needs a part of the dataset"),
@@ -137,6 +139,8 @@ def test_subsets_that_do_not_suit_the_dataset_are_errors(root, reader, subset, m
         ([0.1, 0.2, 0.3], TypeError, "subset must be"),
         ([True, False], TypeError, "subset must be"),
         ([[1, 2]], TypeError, "subset must be"),
+        ([2**70], TypeError, "subset must be"),
+        ((0, 1), TypeError, "subset=(0, 1) is ambiguous: write (0.0, 1.0)"),
         ("no such file", FileNotFoundError, "no such file"),
         ("/dev/null", ValueError, "subset /dev/null names no files"),
     ],
@@ -144,6 +148,13 @@ def test_subsets_that_do_not_suit_the_dataset_are_errors(root, reader, subset, m
 def test_subsets_of_another_form_are_errors(root, reader, subset, error, message):
     with pytest.raises(error, match=re.escape(message)):
         reader(file_root=root, subset=subset)
+
+
+@both_readers
+def test_a_list_of_names_is_text(root, reader, tmp_path):
+    (tmp_path / "list.txt").write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match=re.escape(f"subset {tmp_path / 'list.txt'} is not a text file in UTF-8")):
+        reader(file_root=root, subset=tmp_path / "list.txt")
 
 
 # ---- Counts ----
@@ -324,6 +335,7 @@ def test_shuffled_epochs_differ_and_repeat(root, reader):
         ({"weights": [0, *[1] * 18], "subset": [0]}, "weights are 0 for all samples that are left"),
         ({"weights": [1] * 19, "class_proportions": "balanced"}, "exclude each other"),
         ({"epoch_size": 0}, "epoch_size is 0, but must be from 1"),
+        ({"epoch_size": 2**63}, "epoch_size is 9223372036854775808, which does not fit into 64 bits"),
         ({"class_proportions": "balanced", "num_shards": 20}, "There are fewer samples (19) than shards (20)"),
         ({"class_proportions": "balanced", "num_shards": 0}, "num_shards"),
         ({"epoch_size": 2, "num_shards": 3}, "epoch_size is 2, less than num_shards, which is 3"),
@@ -332,6 +344,14 @@ def test_shuffled_epochs_differ_and_repeat(root, reader):
 def test_wrong_weights_are_errors(root, reader, arguments, message):
     with pytest.raises((RuntimeError, ValueError), match=re.escape(message)):
         Reading(reader, file_root=root, **arguments)
+
+
+@both_readers
+@pytest.mark.parametrize("argument", ["weights", "class_proportions"])
+@pytest.mark.parametrize("values", [{0: 1}, ["a", "b"], [[1], [2]], 1.5, [1j], (1 for _ in range(19))], ids=str)
+def test_weights_are_lists_of_numbers(root, reader, argument, values):
+    with pytest.raises((TypeError, ValueError), match=f"{argument} must be a list of numbers"):
+        reader(file_root=root, **{argument: values})
 
 
 @both_readers

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
-from nvidia.dali import Pipeline
+from nvidia.dali import Pipeline, fn
 
 import dali_l3
 from dali_l3.fn import readers
@@ -60,6 +61,43 @@ def test_labels_are_arrays(root, reader, shape):
 
 
 @both_readers
+@pytest.mark.parametrize("of", [list, np.array, np.float64])
+def test_files_and_labels_are_lists_or_arrays(root, reader, of):
+    labels = [-(2**31), 2**31 - 1, 0, 1, 2, 3, 4]
+    files = np.array(NAMES) if of is np.array else [Path(name) for name in NAMES]
+    samples = delivered(reader, file_root=Path(root), files=files, labels=of(labels))
+    assert {(path, int(label[0])) for path, _, label in samples} == set(zip(NAMES, labels, strict=True))
+
+
+@both_readers
+@pytest.mark.parametrize("label", [2**31, -(2**31) - 1, -(2**63), 2**63, 1.5, np.nan, "1", None])
+def test_labels_that_are_no_32_bit_integers_are_errors(root, reader, label):
+    with pytest.raises((TypeError, ValueError), match="labels must be integers"):
+        reader(file_root=root, files=NAMES, labels=[label, *range(6)])
+
+
+@both_readers
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"labels": [2**32, *range(6)]}, "labels: 4294967296 does not fit into 32 bits"),
+        ({"subset_indices": [2**32]}, "subset has the index 4294967296"),
+        ({"shard_id": 2**32}, "shard_id: 4294967296 does not fit into 32 bits"),
+        ({"num_shards": 2**32 + 1}, "num_shards: 4294967297 does not fit into 32 bits"),
+        ({"read_threads": 2**32 + 1}, "read_threads: 4294967297 does not fit into 32 bits"),
+        ({"prefetch_queue_depth": 2**32}, "prefetch_queue_depth: 4294967296 does not fit into 32 bits"),
+        ({"epoch_size": 2**63}, "epoch_size"),
+        ({"prefetch_queue_depth": 2**63}, "prefetch_queue_depth"),
+    ],
+    ids=str,
+)
+def test_integers_are_not_cut_off_by_dalis_own_functions(root, reader, arguments, message):
+    operator = getattr(fn.readers, reader.__name__)
+    with pytest.raises((RuntimeError, ValueError), match=message):
+        delivered(operator, file_root=root, files=NAMES, **arguments)
+
+
+@both_readers
 def test_labels_stay_with_their_samples_where_others_are_bad(root, reader):
     files = ["missing.png", *NAMES]
     samples = delivered(
@@ -84,7 +122,7 @@ def test_a_table_gives_labels_and_companions(root, reader, tmp_path):
         assert label.tolist() == [NAMES.index(path) / 2, NAMES.index(path)]
         assert companions == []
     table = dali_l3.read_table(tmp_path / "train.csv", companions=["mask"])
-    with pytest.raises(RuntimeError, match=re.escape("2.png: has no companion 0 in companion_files")):
+    with pytest.raises(RuntimeError, match=re.escape("2.png: the path of its companion 0 is empty")):
         delivered(reader, file_root=root, **table)
 
 
@@ -113,10 +151,14 @@ def test_a_parquet_table_is_as_good(tmp_path):
         ("image,x\na,1\nb,one\n", {"labels": "x"}, "row 2, column 'x': 'one' is not a number"),
         ("image,x\na,1\nb\n", {"labels": "x"}, "row 2, column 'x': None is not a number"),
         ('image,x\n"a,1\n', {}, ": unexpected end of data"),
+        ("image,x\na,1\na, b.png,1\n", {}, "row 2: more values than columns; quote those that hold a comma"),
+        ("image,x,x\na,1,2\n", {"labels": "x"}, "there are several columns 'x'"),
+        ("image\n\udcff\n", {}, "'utf-8' codec can't decode byte 0xff"),
+        ("\udcff\n", {}, "'utf-8' codec can't decode byte 0xff"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_named(tmp_path, text, arguments, problem):
-    (tmp_path / "t.csv").write_text(text)
+    (tmp_path / "t.csv").write_text(text, errors="surrogateescape")
     with pytest.raises(ValueError, match=re.escape(f"{tmp_path}/t.csv") + ".*" + re.escape(problem)):
         dali_l3.read_table(tmp_path / "t.csv", **arguments)
 

@@ -100,7 +100,20 @@ class TestItems:
         with pytest.raises(ValueError, match=re.escape(message)):
             L3Folder(root, targets=tmp_path)
 
-    @pytest.mark.parametrize("window", [256, (25.5, 3)])
+    def test_targets_of_another_size_share_no_window(self, root, tmp_path, images):
+        for file, image in images.items():
+            (tmp_path / file).parent.mkdir(exist_ok=True)
+            dali_l3.imwrite(tmp_path / file, image[:, :-1, 0])
+        message = f"{tmp_path / 'a/0.l3'}: the target of {(SHAPE[0], SHAPE[1] - 1)} pixels cannot share a window with "
+        with pytest.raises(ValueError, match=re.escape(message)):
+            L3Folder(root, window=(8, 8), targets=tmp_path)[0]
+
+    @pytest.mark.parametrize("window", [(0, 5), (5, -1)])
+    def test_an_empty_window(self, root, window):
+        with pytest.raises(ValueError, match="window must have at least one row and column"):
+            L3Folder(root, window=window)
+
+    @pytest.mark.parametrize("window", [256, (25.5, 3), (1, 2, 3), ()])
     def test_a_window_of_another_type(self, root, window):
         with pytest.raises(TypeError, match="window"):
             L3Folder(root, window=window)

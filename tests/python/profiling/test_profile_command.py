@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 from PIL import Image
 
 import dali_l3
+from dali_l3.jobs.display import printable
 from dali_l3.profiling.cost_model import FormatCosts
 from dali_l3.profiling.diagnosis import limiting_stage
 from dali_l3.profiling.profiler import measure_format
@@ -33,7 +35,7 @@ QUICK = ("--batch-size", 4, "--threads", 2, "--quick", "--cache-size", "100KB")
 def quicker(monkeypatch):
     """Measures less than even --quick does: nothing here depends on how exact it is. Any gain will do."""
     monkeypatch.setattr("dali_l3.cli.profile._QUICK_SECONDS", 0.02)
-    monkeypatch.setattr("dali_l3.profiling.profiler.NOTABLE_GAIN", 0.0)
+    monkeypatch.setattr("dali_l3.profiling.profiler.DatasetProfile.least_gain", 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -366,6 +368,7 @@ def test_images_that_cannot_be_read_are_named_and_left_out(run, photos, tmp_path
         (["--device", "gpu"], "cpu or mixed"),
         (["--cache-size", "much"], "--cache-size"),
         (["--max-size", "little"], "--max-size"),
+        (["--prefer", "both"], "--prefer both: must be speed or space"),
         (["--resize-longer", "9", "--work", "/nonexistent"], "/nonexistent"),  # so the formats were right
         (["--resize-longer", "9", "--formats", "source,bmp"], "--resize-longer 9: files as they are (source) cannot"),
         (["--step", "nowhere:step"], "nowhere"),
@@ -391,7 +394,7 @@ def test_folders_without_images(run, tmp_path):
         assert str(source) in errors.replace("\n", "")
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_leaves_nothing_behind(photos, tmp_path, signum):
     command = [sys.executable, "-m", "dali_l3.cli", "profile", str(photos), "--work", str(tmp_path)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -402,6 +405,42 @@ def test_an_interrupted_run_leaves_nothing_behind(photos, tmp_path, signum):
         _, errors = process.communicate(timeout=HANGS)
     finally:
         process.kill()
-    assert process.returncode != 0
+    assert process.returncode == 128 + signum
     assert "Traceback" not in errors
     assert not listing(tmp_path)
+
+
+def test_findings_are_there_before_the_sample_is_removed(run, photos, tmp_path, monkeypatch):
+    """Ctrl-C meanwhile ends the run, but not the removal."""
+    found, work = tmp_path / "found.json", tmp_path / "work"
+    work.mkdir()
+
+    def remove(folder):
+        os.kill(os.getpid(), signal.SIGINT)
+        remove_folder(folder)
+
+    remove_folder = shutil.rmtree
+    monkeypatch.setattr("dali_l3.profiling.work_folder.shutil.rmtree", remove)
+    code, output, _ = run("profile", photos, "--formats", "bmp", "--work", work, "--json", found, *QUICK)
+    assert code == 128 + signal.SIGINT
+    assert "dali-l3 convert" in output
+    assert json.loads(found.read_text())["command"]
+    assert not listing(work)
+
+
+def test_names_that_are_not_utf8(run, photos, tmp_path):
+    """Of the dataset's folder, which the sample is beside, of a file that is a candidate, and of the target."""
+    source, target = (tmp_path / os.fsdecode(name) for name in (b"\xff/source\xfe", b"mix\xff"))
+    source.mkdir(parents=True)
+    for number, path in enumerate(photos.rglob("*.png")):
+        shutil.copy(path, source / (os.fsdecode(b"%d\xff") % number + ".png"))
+    (source / os.fsdecode(b"bad\xff.png")).write_bytes(path.read_bytes()[:200])
+    found = tmp_path / "found.json"
+    code, output, errors = run("profile", source, "--formats", "source,bmp", "--json", found, "--write", target, *QUICK)
+    assert "source\\xfe' DST" in output
+    assert code == 1, errors
+    assert f"failed: {printable(str(source))}/bad" in errors
+    result = json.loads(found.read_text())
+    assert result["failures"][0][0] == str(source / os.fsdecode(b"bad\xff.png"))
+    assert result["written"]["measured"]["mean"] > 0
+    assert [path.name for path in source.parent.iterdir()] == [source.name]

@@ -18,6 +18,7 @@ from dali_l3.profiling import encoding, measuring, profiler
 from dali_l3.profiling.diagnosis import diagnose
 from dali_l3.profiling.isolation import call_isolated
 from dali_l3.profiling.measuring import (
+    Measurement,
     PipelineError,
     Setting,
     Throughput,
@@ -27,7 +28,7 @@ from dali_l3.profiling.measuring import (
     measure_keeping_memory,
     memory_bytes,
 )
-from dali_l3.profiling.profiler import mixed
+from dali_l3.profiling.profiler import loading_cpu_seconds, mixed
 from image_files import noise, write_png
 
 FORMATS = ("png", "bmp", "l3-fast", "jpeg@50")
@@ -201,3 +202,20 @@ def test_evicting_keeps_the_files(sources):
     before = [Path(path).read_bytes() for path in sources]
     evict(sources)
     assert [Path(path).read_bytes() for path in sources] == before
+
+
+@pytest.mark.parametrize(
+    ("both", "hit_ratio", "expected"),
+    [
+        pytest.param(10.3e-3, 0.0, 0.3e-3, id="what it adds"),
+        pytest.param(10.2e-3, 0.5, 0.4e-3, id="what it adds, to half of the images"),
+        pytest.param(12.0e-3, 0.0, 0.7e-3, id="no more than loading alone"),
+        pytest.param(9.0e-3, 0.0, 0.0, id="not less than nothing"),
+        pytest.param(10.2e-3, 0.9, 0.7e-3, id="of few images it cannot be told"),
+    ],
+)
+def test_loading_adds_less_cpu_time_than_it_takes_alone(both, hit_ratio, expected):
+    def took(seconds, hit_ratio=0.0):
+        return Measurement(Throughput(1.0, 1.0, 1.0), seconds, [1.0], hit_ratio=hit_ratio)
+
+    assert loading_cpu_seconds(took(0.7e-3), took(10e-3), took(both, hit_ratio)) == pytest.approx(expected)

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shlex
+import subprocess
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -18,9 +19,10 @@ from rich.console import Console
 
 import dali_l3
 from dali_l3.profiling import report
+from dali_l3.profiling.choosing import Choice, Mix
 from dali_l3.profiling.cost_model import Conditions, Prediction
 from dali_l3.profiling.diagnosis import Diagnosis
-from dali_l3.profiling.profiler import Mix
+from dali_l3.profiling.measuring import Throughput
 from dali_l3.profiling.ratio_search import RatioSearch, Step
 from dali_l3.profiling.report import figures, tables
 from profiles import BMP, CONDITIONS, JPEG, PNG, format_profile, profile, quality, stage, written
@@ -96,6 +98,7 @@ def test_json_holds_what_was_found(found):
     assert document["source"] == found.source
     assert document["conditions"] == dataclasses.asdict(found.conditions)
     assert document["formats"].keys() == found.formats.keys()
+    assert [mix["weights"] for mix in document["choice"]["front"]] == [mix.weights for mix in found.choice.front]
     assert document["recommendation"]["weights"] == found.recommendation.weights
     assert document["recommendation"]["prediction"]["throughput"] == found.recommendation.prediction.throughput
     assert document["failures"] == [list(failure) for failure in found.failures]
@@ -162,7 +165,7 @@ def test_html_is_whole_and_shows_all(name):
     found, text = PROFILES[name], html_of(name)
     assert text.encode().decode() == text
     page = Page(text)
-    assert page.elements.count("svg") == (4 if found.search else 2)
+    assert page.elements.count("svg") == (5 if found.search else 3)
     assert (tables.command(found) or "") in page.text
     assert ("dali-l3 convert" in page.text) == (found.advice == "convert")
     assert not (found.advice == "stay" and "recommended" in page.text)
@@ -223,6 +226,7 @@ def figures_of(found):
     return {
         "formats": figures.formats(found),
         "batch times": figures.batch_times(found),
+        "choices": figures.choices(found),
         "balance": figures.balance(found),
         "ratios": figures.ratios(found),
     }
@@ -241,6 +245,8 @@ def test_figures_name_what_they_show():
     assert {"loading", "decoding", "CPUs", "predicted", "measured", "linear program"} <= set(drawn["ratios"])
     assert {"png", "bmp", "jpeg@95", "written dataset"} <= set(drawn["formats"])
     assert {"memory", "page cache", "disk", "p50", "p99"} <= set(drawn["batch times"])
+    assert {"png", "bmp", "nothing beats these", "one format"} <= set(drawn["choices"])
+    assert f"recommended: {tables.mix_name(found.recommendation)}" in drawn["choices"]
 
 
 def test_figures_are_the_same_whatever_the_defaults():
@@ -346,10 +352,17 @@ def test_the_command_is_one_that_a_shell_takes():
     assert arguments[4:] == ["--mix", str(profile().recommendation)]
 
 
+def test_the_command_is_one_that_a_shell_takes_whatever_the_bytes_of_a_name():
+    words = tables.command(profile(HOSTILE)).replace("dali-l3 convert", r"printf '%s\0'")
+    assert words.isprintable()
+    shown = subprocess.run(["bash", "-c", words], stdout=subprocess.PIPE, check=True).stdout.split(b"\0")
+    assert shown[:3] == [os.fsencode(HOSTILE), b"DST", b"--mix"]
+
+
 def with_mix(weights, throughput=120.0, limit="load", **others):
     seconds = dict.fromkeys(("load", "decode", "cpu", "copy"), 0.0) | {limit: 1 / throughput}
     mix = Mix(weights, Prediction(0.25, seconds), 8 * 10**9)
-    return profile(recommendation=mix, gain=throughput / 37, **others)
+    return profile(choice=Choice(mix, 0.1, [mix]), gain=throughput / 37, **others)
 
 
 def test_the_recommendation_in_words():
@@ -412,6 +425,31 @@ def test_every_mix_has_its_growth_beside_it():
     growth = {row[0]: row[5] for row in tables.mixes(found).rows}
     assert growth["png"] == f"{2000 * 2.6e6 / 5e9:.2f}x"
     assert growth["bmp"] == f"{2000 * 6.2e6 / 5e9:.2f}x"
+
+
+def test_choices_have_their_speed_and_size_beside_them():
+    def mix(weights, speed, size):
+        return Mix(weights, Prediction(0.25, dict.fromkeys(("load", "decode", "cpu", "copy"), 1 / speed)), size)
+
+    front = [mix({"png": 1}, 50.0, 10**9), mix({"png": 8, "bmp": 2}, 95.0, 2 * 10**9), mix({"bmp": 1}, 100.0, 10**10)]
+    found = profile(choice=Choice(front[1], 0.1, front))
+    assert "The fastest mix, bmp, would reach 100 images/s and take 10.0 GB." in tables.recommendation(found)
+    table = tables.choices(found)
+    assert table.rows == [
+        ("png", "50.0", "50%", "1.0 GB", "0.200x", ""),
+        ("png:8,bmp:2", "95.0", "95%", "2.0 GB", "0.400x", "recommended"),
+        ("bmp", "100", "100%", "10.0 GB", "2.00x", ""),
+    ]
+    assert "the smallest within 10% of the fastest" in table.notes[1]
+
+
+def test_a_gain_within_the_spread_of_the_measurements_is_none():
+    seconds = dict.fromkeys(("load", "decode", "cpu", "copy"), 1 / 50)
+    for spread, advice in ((0.2, "convert"), (0.4, "stay")):
+        mix = Mix({"bmp": 1}, Prediction(0.25, seconds), 10**9, spread)
+        assert profile(choice=Choice(mix, 0.1, [mix]), gain=50 / 37).advice == advice
+    noisy = dataclasses.replace(stage("disk", 37.0), throughput=Throughput(37.0, 22.0, 52.0))
+    assert profile(diagnosis=Diagnosis([noisy], "disk", []), gain=50 / 37).advice == "stay"
 
 
 def test_the_training_step_bounds_the_promise():

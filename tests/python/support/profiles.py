@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
+from dali_l3.profiling.choosing import Mix, choose
 from dali_l3.profiling.cost_model import Conditions, FormatCosts, predict
 from dali_l3.profiling.diagnosis import Diagnosis, Stage, batch_times
 from dali_l3.profiling.measuring import Setting, Throughput
 from dali_l3.profiling.mixing_program import best_shares
-from dali_l3.profiling.profiler import DatasetProfile, FormatProfile, Mix, PairSearch, WrittenDataset, recommend
+from dali_l3.profiling.profiler import DatasetProfile, FormatProfile, PairSearch, WrittenDataset, compare
 from dali_l3.profiling.quality import Quality
 from dali_l3.profiling.ratio_search import search_ratio
 
@@ -36,7 +37,7 @@ def format_profile(costs, conditions=CONDITIONS, **others):
 def profile(source="/data/train", costs=(PNG, BMP), conditions=CONDITIONS, **others) -> DatasetProfile:
     """What is found about `costs`; the search's steps, if there are two of them, are those of the model."""
     by_name = {cost.format: cost for cost in costs}
-    recommendation, mixes = recommend(by_name, conditions)
+    choice = choose(by_name, conditions)
     now = 37.0
     found = DatasetProfile(
         source=source,
@@ -51,10 +52,10 @@ def profile(source="/data/train", costs=(PNG, BMP), conditions=CONDITIONS, **oth
             "decode",
             ["Decoding limits: 41 images/s even with all encoded images in memory."],
         ),
-        recommendation=recommendation,
-        mixes=mixes,
+        choice=choice,
+        mixes=compare(choice, by_name, conditions),
         search=pair_search(by_name, conditions) if len(costs) > 1 else None,
-        gain=recommendation.prediction.throughput / now,
+        gain=choice.recommended.prediction.throughput / now,
     )
     return dataclasses.replace(found, **others)
 

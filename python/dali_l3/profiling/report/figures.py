@@ -19,6 +19,7 @@ from ..ratio_search import TENTHS
 from .tables import mix_name
 
 if TYPE_CHECKING:
+    from ..choosing import Mix
     from ..profiler import DatasetProfile, PairSearch
 
 _INK = "#010203"  # stands for the colour of the text around
@@ -120,6 +121,30 @@ def ratios(profile: DatasetProfile) -> str:
         axes.set_xticks(places, [_ratio(TENTHS - place) for place in places])
         figure.legend(loc="outside lower center", ncols=3)
         return _svg(figure, "ratios")
+
+
+def choices(profile: DatasetProfile) -> str:
+    """Throughput and size of the mixes that nothing beats, and of each format by itself."""
+    front, best = profile.choice.front, profile.recommendation
+
+    def places(mixes: Sequence[Mix]) -> tuple[list[float], list[float]]:
+        return [mix.bytes / 1e9 for mix in mixes], [mix.prediction.throughput for mix in mixes]
+
+    with _style():
+        figure = Figure(figsize=(6.5, 4.0), layout="constrained")
+        axes = figure.add_subplot(xlabel="size of the dataset, GB", ylabel="images/s, predicted")
+        axes.plot(*places(front), "o-", color=_MODEL, label="nothing beats these")
+        singles = [mix for mix in profile.mixes if len(mix.weights) == 1]
+        axes.plot(*places(singles), "o", color=_OTHER, markersize=9, fillstyle="none", label="one format")
+        for mix in singles:
+            place = (mix.bytes / 1e9, mix.prediction.throughput)
+            axes.annotate(mix_name(mix), place, xytext=(6, 6), textcoords="offset points")
+        title = "best" if profile.advice == "stay" else "recommended"
+        axes.plot(*places([best]), "*", color=_RECOMMENDED, markersize=13, label=f"{title}: {mix_name(best)}")
+        axes.set_xlim(0, 1.25 * axes.get_xlim()[1])
+        axes.set_ylim(0, 1.1 * axes.get_ylim()[1])
+        figure.legend(loc="outside lower center", ncols=3)
+        return _svg(figure, "choices")
 
 
 def formats(profile: DatasetProfile) -> str:

@@ -33,6 +33,7 @@ def render(profile: DatasetProfile) -> str:
         written=tables.written(profile) if profile.written else None,
         balance=Markup(figures.balance(profile)) if profile.search else None,
         ratios=Markup(figures.ratios(profile)) if profile.search else None,
+        choices=Markup(figures.choices(profile)),
         formats=Markup(figures.formats(profile)),
         batch_times=Markup(figures.batch_times(profile)),
         tables=tables.all_tables(profile),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,8 +17,10 @@ from ..ratio_search import TENTHS
 from . import machine
 
 if TYPE_CHECKING:
+    from ..choosing import Mix
+    from ..cost_model import Prediction
     from ..measuring import Throughput
-    from ..profiler import DatasetProfile, FormatProfile, Mix, PairSearch
+    from ..profiler import DatasetProfile, FormatProfile, PairSearch
 
 _MOST_FAILURES = 10  # listed; the JSON has them all
 _LIMITS = {
@@ -49,7 +52,7 @@ def all_tables(profile: DatasetProfile) -> list[Table]:
     tables = [overview(profile), diagnosis(profile), formats(profile)]
     if profile.search:
         tables.append(search(profile.search))
-    tables.append(mixes(profile))
+    tables += [mixes(profile), choices(profile)]
     if profile.quality:
         tables.append(quality(profile))
     return tables
@@ -62,7 +65,7 @@ def overview(profile: DatasetProfile) -> Table:
         ("dataset", f"{printable(profile.source)}: {counted(profile.images, 'image')}, {size_text(profile.bytes)}"),
         ("sample", counted(profile.sample, "image")),
         ("machine", f"{facts['cpu']}, {counted(conditions.cpus, 'CPU')}, {size_text(facts['memory_bytes'])} of memory"),
-        ("cache", f"{size_text(conditions.cache_size)} for the Liquid reader"),
+        ("memory", f"{size_text(conditions.cache_size)} for the Liquid reader, which reads past the page cache"),
         (
             "pipelines",
             f"DALI {facts['versions']['dali']}, batches of {setting.batch_size}, {counted(setting.threads, 'thread')}, "
@@ -115,7 +118,7 @@ def formats(profile: DatasetProfile) -> Table:
         for name, found in profile.formats.items()
     ]
     columns = ("format", "MB/file", "load", "decode", "both", "predicted", *(("PSNR dB",) if lossy else ()))
-    notes = ["Images/s, with half the distance between the quartiles; both: with the sample's part of the cache."]
+    notes = ["Images/s, with half the distance between the quartiles; both: with a part of the reader's memory."]
     notes += filter(None, (_replaced(name, found) for name, found in profile.formats.items()))
     return Table("Formats", columns, rows, notes)
 
@@ -151,11 +154,41 @@ def mixes(profile: DatasetProfile) -> Table:
             f"{mix.prediction.hit_ratio:.0%}",
             size_text(mix.bytes),
             _growth(mix, profile),
-            "recommended" if mix is profile.recommendation and profile.advice != "stay" else "",
+            _mark(mix, profile),
         )
         for mix in profile.mixes
     ]
     return Table("Mixes, as predicted", ("mix", "images/s", "limit", "from memory", "dataset", "growth", ""), rows)
+
+
+def choices(profile: DatasetProfile) -> Table:
+    """Mixes that no other beats in both speed and space."""
+    front, margin = profile.choice.front, profile.choice.margin
+    fastest = front[-1].prediction
+    rows = [
+        (
+            mix_name(mix),
+            _speed(mix.prediction.throughput),
+            f"{_part(mix.prediction, fastest):.0%}",
+            size_text(mix.bytes),
+            _growth(mix, profile),
+            _mark(mix, profile),
+        )
+        for mix in front
+    ]
+    notes = ["No mix is both faster and smaller than one of these; there are more between them."]
+    if profile.advice != "stay":
+        notes.append(f"The recommended one is the smallest within {margin:.0%} of the fastest.")
+    return Table("Choices", ("mix", "images/s", "of fastest", "dataset", "growth", ""), rows, notes)
+
+
+def _mark(mix: Mix, profile: DatasetProfile) -> str:
+    return "recommended" if mix == profile.recommendation and profile.advice != "stay" else ""
+
+
+def _part(prediction: Prediction, fastest: Prediction) -> float:
+    """Of the fastest's speed."""
+    return prediction.throughput / fastest.throughput if prediction.throughput < fastest.throughput else 1.0
 
 
 def quality(profile: DatasetProfile) -> Table:
@@ -222,6 +255,10 @@ def recommendation(profile: DatasetProfile) -> list[str]:
             f"The dataset will take about {size_text(mix.bytes)}, {_growth(mix, profile)} the "
             f"{size_text(profile.bytes)} that it takes now."
         )
+        fastest = profile.choice.front[-1]
+        if fastest != mix:
+            speed, size = _speed(fastest.prediction.throughput), size_text(fastest.bytes)
+            sentences.append(f"The fastest mix, {mix_name(fastest)}, would reach {speed} images/s and take {size}.")
     first = profile.diagnosis.stages[0]
     if first.name == "synthetic" and first.throughput.mean < prediction.throughput:
         most = first.throughput.mean
@@ -251,9 +288,20 @@ def command(profile: DatasetProfile, target: str = "DST") -> str | None:
     """The command that follows the recommendation, if a conversion is recommended."""
     if profile.advice != "convert":
         return None
-    source, target = (printable(shlex.quote(path)) for path in (profile.source, target))
+    source, target = map(_shell_word, (profile.source, target))
     resize = f" {profile.resize}" if profile.resize else ""
     return f"dali-l3 convert {source} {target} --mix {profile.recommendation}{resize}"
+
+
+def _shell_word(path: str) -> str:
+    """The path, quoted for a shell, without characters that a terminal would act upon."""
+    if path.isprintable():
+        return shlex.quote(path)
+    parts = (
+        char if char.isprintable() and char not in "\\'" else "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))
+        for char in path
+    )
+    return f"$'{''.join(parts)}'"
 
 
 def mix_name(mix: Mix) -> str:
@@ -285,8 +333,7 @@ def _speed(images_per_second: float) -> str:
 
 
 def _spread(throughput: Throughput) -> str:
-    half = (throughput.high - throughput.low) / 2
-    return f"{_speed(throughput.mean)} ({half / throughput.mean:.0%})"
+    return f"{_speed(throughput.mean)} ({throughput.spread:.0%})"
 
 
 def _number(value: float) -> str:
