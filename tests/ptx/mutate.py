@@ -483,7 +483,13 @@ FAULTS = (
     Fault(GROUPS, "the upper half of a palette", "& ~upper)", ")"),
     Fault(GROUPS, "label maps are overwritten", "codes[j], here);", "codes[j]);"),
     Fault(LABELS, "teams without a label map look up values", "0x4440 + k), here_)", "0x4440 + k), 1)"),
-    Fault(LABELS, "marks are looked for by one lane", "return Team::any(marks_);", "return marks_;"),
+    Fault(
+        LABELS,
+        "marks are looked for by one lane",
+        "return Team::any(marks_);",
+        "return marks_;",
+        "A lane without marks keeps its samples; decoding marks does not involve other lanes.",
+    ),
     Fault(LABELS, "teams without a label map have marks", "& here_ & 255;", "& 255;"),
     Fault(
         LABELS,
