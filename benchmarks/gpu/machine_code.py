@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 UNITS = {
-    "FMA": {"IMAD", "IDP", "FFMA", "FADD", "FMUL"},
+    "FMA": {"IMAD", "IDP", "FFMA", "FADD", "FMUL", "HFMA2", "HADD2", "HMUL2"},
     "shuffle": {"SHFL"},
     "memory": {"LDG", "LD", "STG", "ST", "LDS", "STS", "LDC", "LDL", "STL"},
     "control": {"BRA", "BSSY", "BSYNC", "EXIT", "NOP", "WARPSYNC", "CALL", "RET", "BAR", "VOTE", "S2R", "S2UR", "CS2R"},

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 # Of opcodes, by Kind of counts.h.
 PREFIXES = {
     "move": ("mov.", "cvta.", "ld.param."),
-    "fma": ("mul.", "mad.", "dp2a.", "dp4a.", "add.rn.f32", "add.f64"),
+    "fma": ("mul.", "mad.", "fma.", "dp2a.", "dp4a.", "add.rn.f32", "add.f64"),
     "load_store": ("ld.", "st."),
     "shuffle": ("shfl.",),
     "control": ("bra", "ret", "bar.", "vote."),

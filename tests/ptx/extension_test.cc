@@ -250,7 +250,9 @@ TEST(batches) {
     batches.emplace_back();
     for (uint32_t images = random.between(1, 8); images; images--) {
       Wanted wanted = some(random, golden()[random.below(uint32_t(golden().size()))].bytes);
-      if (wanted.color == L3_COLOR_YCBCR) wanted.color = L3_COLOR_RGB;  // which the framework does not ask for
+      // What DALI does not ask the framework for.
+      if (wanted.color == L3_COLOR_YCBCR) wanted.color = L3_COLOR_RGB;
+      if (wanted.sample == L3_SAMPLE_F16) wanted.sample = L3_SAMPLE_F32;
       batches.back().emplace_back(wanted, streams[i % 2]);
     }
     for (const Request &request : batches.back()) CHECK_EQUAL(can_decode(decoder, request), kSuccess);

@@ -13,8 +13,10 @@ from __future__ import annotations
 import random
 import struct
 import sys
+from bisect import bisect_left
 from collections.abc import Callable
 from fractions import Fraction
+from math import copysign
 from pathlib import Path
 
 from translate import BITS, MEMORY, OTHERS, PARAMETERS, SHUFFLES, VALUES, VOTES
@@ -57,6 +59,29 @@ def nearest_float(value: int) -> int:
     candidates = [max(0, below - 1), below, below + 1]
     distance = lambda bits: (abs(Fraction(float_of(bits, "f32")) - abs(value)), bits & 1)  # noqa: E731
     return min(candidates, key=distance) | (0x80000000 if value < 0 else 0)
+
+
+# The half-precision numbers that are finite and not negative, in the order of their bits.
+HALVES = [n / 2**24 for n in range(2048)] + [n * 2.0 ** (e - 24) for e in range(1, 30) for n in range(1024, 2048)]
+
+
+def half_multiply_add(a: int, b: int, c: int) -> int:
+    """The bits of the half-precision number nearest to a * b + c, of two as near the even one."""
+    x, y, z = (struct.unpack("<e", half.to_bytes(2, "little"))[0] for half in (a, b, c))
+    try:
+        exact = Fraction(x) * Fraction(y) + Fraction(z)
+    except (OverflowError, ValueError):  # not finite
+        result = x * y + z
+        return 0x7FFF if result != result else 0x7C00 if result > 0 else 0xFC00
+    negative = exact < 0 or exact == 0 and copysign(1, x) * copysign(1, y) == copysign(1, z) == -1
+    size = abs(exact)
+    if size >= 65520:  # half-way to the number that would follow the last
+        nearest = 0x7C00
+    else:
+        above = bisect_left(HALVES, size)
+        candidates = [n for n in (above - 1, above) if 0 <= n < len(HALVES)]
+        nearest = min(candidates, key=lambda n: (abs(Fraction(HALVES[n]) - size), n & 1))
+    return nearest | negative << 15
 
 
 def bytes_of(value: int, count: int) -> list[int]:
@@ -122,6 +147,9 @@ def expected(opcode: str, operands: list[int]) -> int:
     if base in ("add", "mul") and ptx_type[0] == "f":
         x, y = float_of(a, ptx_type), float_of(b, ptx_type)
         return bits_of(x + y if base == "add" else x * y, ptx_type)
+    if opcode == "fma.rn.f16x2":
+        low, high = (half_multiply_add(*(value >> shift & 0xFFFF for value in (a, b, c))) for shift in (0, 16))
+        return high << 16 | low
     if base == "cvt":
         target, source = modifiers[-2:]
         if "rzi" in modifiers:

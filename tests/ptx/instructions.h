@@ -66,6 +66,25 @@ inline uint32_t funnel_left(uint32_t a, uint32_t b, uint32_t count) {
   return uint32_t((uint64_t(b) << 32 | a) << count >> 32);
 }
 
+// Half-precision numbers: a * b + c, rounded once.
+inline uint16_t multiply_add_half(uint16_t a, uint16_t b, uint16_t c) {
+  const auto number = [](uint16_t half) { return double(std::bit_cast<_Float16>(half)); };
+  const double product = number(a) * number(b), sum = product + number(c);  // the product is exact
+  if (std::isnan(sum)) return 0x7FFF;
+  // If the sum is not, it is made odd, which keeps the rounding that follows from taking it for a tie.
+  const double rest = std::isinf(sum)                                         ? 0
+                      : std::isless(std::fabs(product), std::fabs(number(c))) ? number(c) - sum + product
+                                                                              : product - sum + number(c);
+  double odd = sum;
+  if (rest != 0 && std::bit_cast<uint64_t>(sum) % 2 == 0)
+    odd = std::nextafter(sum, std::copysign(std::numeric_limits<double>::infinity(), rest));
+  return std::bit_cast<uint16_t>(_Float16(odd));
+}
+inline uint32_t multiply_add_halves(uint32_t a, uint32_t b, uint32_t c) {
+  const uint32_t high = multiply_add_half(uint16_t(a >> 16), uint16_t(b >> 16), uint16_t(c >> 16));
+  return high << 16 | multiply_add_half(uint16_t(a), uint16_t(b), uint16_t(c));
+}
+
 // The sum of c and the products of bytes; of the 16-bit halves of `a` with the low two bytes of `b`.
 inline uint32_t dot_4(uint32_t a, uint32_t b, uint32_t c) {
   for (uint32_t shift = 0; shift < 32; shift += 8) c += (a >> shift & 255) * (b >> shift & 255);

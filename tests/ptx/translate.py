@@ -100,6 +100,7 @@ def value_instructions() -> Iterator[tuple[str, Value]]:
     for mode in ("wrap", "clamp"):
         yield f"shf.l.{mode}.b32", Value("b32", ("b32", "b32", "u32"), f"funnel_left(a, b, {mode}_shift(c))")
         yield f"shf.r.{mode}.b32", Value("b32", ("b32", "b32", "u32"), f"funnel_right(a, b, {mode}_shift(c))")
+    yield "fma.rn.f16x2", Value("b32", ("b32", "b32", "b32"), "multiply_add_halves(a, b, c)")
     yield "dp4a.u32.u32", Value("u32", ("u32", "u32", "u32"), "dot_4(a, b, c)")
     yield "dp2a.lo.u32.u32", Value("u32", ("u32", "u32", "u32"), "dot_2(a, b, c)")
 

@@ -54,16 +54,22 @@ BatchImage describe(const l3_cuda_image &image) {
   return described;
 }
 
-TileKind general_kind(uint32_t bits) { return bits == 8 ? TileKind::kGeneral8 : TileKind::kGeneral16; }
-
 // The kind of an image's tiles that are not label maps.
 TileKind kind_of(const BatchImage &image) {
-  if (image.color == L3_COLOR_NATIVE && image.sample == L3_SAMPLE_NATIVE) {
-    if (image.profile == L3_PROFILE_RAW) return TileKind::kStored;
-    if (image.profile == L3_PROFILE_FAST && image.bits == 8)
-      return TileKind(uint32_t(TileKind::kFast8x1) + image.channels - 1);
+  if (image.profile == L3_PROFILE_FAST) {
+    const TileKind one = image.bits == 16   ? TileKind::kFast16x1
+                         : image.converts() ? TileKind::kFull8x1
+                                            : TileKind::kFast8x1;
+    return of_channels(one, image.channels);
   }
-  return general_kind(image.bits);
+  if (image.profile == L3_PROFILE_RAW && !image.converts()) return TileKind::kStored;
+  return image.bits == 8 ? TileKind::kGeneral8 : TileKind::kGeneral16;
+}
+
+// The kind of a tile with a label map where others are of kind `kind`.
+TileKind with_label_map(TileKind kind) {
+  const uint32_t channels = channels_of(kind, TileKind::kFast8x1);
+  return channels ? of_channels(TileKind::kFull8x1, channels) : kind;
 }
 
 }  // namespace
@@ -128,7 +134,7 @@ l3_status BatchPlan::gather_tiles(size_t i, bool verify, uint8_t *buffer, l3_err
       bool has_label_map;
       if (const char *problem = check_tile(info, shape_of(tile_rect(info, tile)), source, &has_label_map))
         return fail_tile(info, tile, L3_ERROR_CORRUPT, problem, error);
-      kinds_[number] = has_label_map ? general_kind(info.bits) : kind;
+      kinds_[number] = has_label_map ? with_label_map(kind) : kind;
       store(buffer + layout_.tiles + number * sizeof(BatchTile),
             BatchTile{position, source.size, uint32_t(i), uint16_t(tile % info.tiles_x), uint16_t(y)});
       position += source.size;

@@ -14,16 +14,35 @@
 
 namespace l3 {
 
-// Which kernel decodes a tile: stored tiles that are not converted; `fast` tiles of 8-bit images of one to four
-// channels, without label maps and conversion; and all others, by the bits of a sample.
-enum class TileKind : uint32_t { kStored, kFast8x1, kFast8x2, kFast8x3, kFast8x4, kGeneral8, kGeneral16 };
-constexpr uint32_t kTileKinds = 7;
+// Which kernel decodes a tile: stored tiles that are not converted; `fast` tiles of images of one to four channels, of
+// 8 bits without label maps and conversion, of 8 bits with either, of 16 bits; and all others, by the bits of a sample.
+enum class TileKind : uint32_t {
+  kStored,
+  kFast8x1,
+  kFast8x2,
+  kFast8x3,
+  kFast8x4,
+  kFull8x1,
+  kFull8x2,
+  kFull8x3,
+  kFull8x4,
+  kFast16x1,
+  kFast16x2,
+  kFast16x3,
+  kFast16x4,
+  kGeneral8,
+  kGeneral16
+};
+constexpr uint32_t kTileKinds = 15;
 constexpr TileKind kLeftOut = TileKind(kTileKinds);  // of broken images
 
-// The channels of a kind kFast8..., 0 for other kinds.
-constexpr uint32_t fast8_channels(TileKind kind) {
-  const bool is_fast8 = TileKind::kFast8x1 <= kind && kind <= TileKind::kFast8x4;
-  return is_fast8 ? uint32_t(kind) - uint32_t(TileKind::kFast8x1) + 1 : 0;
+// The kind for `channels` channels of the kinds that begin with that for one.
+constexpr TileKind of_channels(TileKind one, uint32_t channels) { return TileKind(uint32_t(one) + channels - 1); }
+
+// The reverse; 0 for other kinds.
+constexpr uint32_t channels_of(TileKind kind, TileKind one) {
+  const uint32_t others = uint32_t(kind) - uint32_t(one);
+  return others < L3_MAX_CHANNELS ? others + 1 : 0;
 }
 
 // An image as kernels see it.
@@ -35,6 +54,8 @@ struct BatchImage {
   uint32_t channels, bits, profile;
   uint32_t color, sample;      // l3_color, l3_sample; native where no conversion is needed
   uint32_t output_pixel_size;  // bytes
+
+  constexpr bool converts() const { return color != L3_COLOR_NATIVE || sample != L3_SAMPLE_NATIVE; }
 };
 static_assert(sizeof(BatchImage) == 64);
 

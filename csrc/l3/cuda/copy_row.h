@@ -15,9 +15,10 @@ L3_DEVICE void load_chunk(const uint8_t *bytes, const typename Team::Number &pos
                           typename Team::Number (&words)[4]) {
   if (aligned) return Team::template load_words<4>(bytes, position, words);
   typename Team::Number around[5];
-  Team::template load_words<5>(bytes, position & ~3u, around);
+  const typename Team::Number bit = position * 8;
+  Team::template load_words_of_bit<5>(bytes, bit, around);
   L3_UNROLL
-  for (uint32_t k = 0; k < 4; k++) words[k] = Team::funnel_shift(around[k], around[k + 1], position << 3);
+  for (uint32_t k = 0; k < 4; k++) words[k] = Team::funnel_shift(around[k], around[k + 1], bit);
 }
 
 // Copies a byte where `condition` is set.

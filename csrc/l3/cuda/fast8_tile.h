@@ -1,102 +1,171 @@
-// The kernel for `fast` tiles of 8-bit images, written over lanes: a team of 16 lanes decodes a tile, all channels at
-// once, four rows at a time.
+// The kernels for `fast` tiles of 8-bit images, written over lanes: a team of 16 lanes decodes a tile, all channels at
+// once, four rows at a time. One is for tiles without label maps and conversion, a full one for all.
 //
-// Each lane holds a group of 4 x 2 samples. Samples travel in pairs, a 16-bit half each, so that sums need no care for
-// overflow until they are masked: `even` holds the first and the third of a row's four, `odd` the second and the
-// fourth. First the index words of all units are expanded into records that say where each unit's octets start, which
-// leaves the main loop without a serial pointer; finished rows are put together as pixels in shared memory and leave it
-// in 16-byte stores.
+// Each lane holds a group of 4 x 2 samples. Samples travel in pairs, a 16-bit half each: `even` holds the first and the
+// third of a row's four, `odd` the second and the fourth. Pairs are integers; but where something is multiplied, they
+// are taken for half-precision numbers (Lanes::multiply_add_halves), which are exact below 2048, need no masks to keep
+// halves apart, and leave the integer unit, which is the busiest, to others. First the index words of all units are
+// expanded into records that say where each unit's octets start, which leaves the main loop without a serial pointer;
+// finished rows are put together as pixels in shared memory and leave it in 16-byte stores.
 #pragma once
 
-#include "copy_row.h"
-#include "format/fast_tile.h"
-#include "tile_part.h"
+#include "label_rows.h"
+#include "row_store.h"
 
 namespace l3 {
 
-// Tables indexed by code, one entry of four words: what the fields of a pair are masked with, the minimum twice, the
-// width, 4 * width.
+// A table indexed by code, one entry of two words, so that the table fills the 32 banks of shared memory once: what the
+// fields of a pair are masked with and, from bit 8 on, the minimum twice; the width, and from bit 8 on four times the
+// width.
 struct CodeTable8 {
-  alignas(16) uint32_t words[16][4];
+  alignas(8) uint32_t words[16][2];
 };
 
-L3_HOST_DEVICE void fill_code_table_entry(uint32_t code, uint32_t words[4]) {
+L3_HOST_DEVICE void fill_code_table_entry(uint32_t code, uint32_t words[2]) {
   const uint32_t width = code_width(code), twice = 0x00010001;
-  words[0] = ((1u << width) - 1) * twice;
-  words[1] = (code_minimum(code) & 0xFFu) * twice;
-  words[2] = width;
-  words[3] = 4 * width;
+  words[0] = (((1u << width) - 1) | (code_minimum(code) & 0xFFu) << 8) * twice;
+  words[1] = width | 4 * width << 8;
 }
 
-// The shared memory of a team.
-template <uint32_t channels>
-struct Fast8Shared {
-  static constexpr uint32_t kRows = 4;                      // decoded between stores
-  static constexpr uint32_t kRowSize = L3_TILE * channels;  // bytes
-  static constexpr uint32_t kRecordSize = 16;  // codes, widths (a nibble a group), position of the unit's octets
-  alignas(16) uint8_t records[channels][kMaxUnits * kRecordSize];
-  alignas(16) uint8_t rows[kRows * kRowSize + 16];
+// The tables of a block.
+template <bool full>
+struct Fast8Tables {
+  static constexpr uint32_t kThreads = 16;  // that fill it
+  CodeTable8 codes;
+
+  L3_HOST_DEVICE void fill(uint32_t thread) { fill_code_table_entry(thread, codes.words[thread]); }
+};
+template <>
+struct Fast8Tables<true> : Fast8Tables<false> {
+  MarkTable marks;
+
+  L3_HOST_DEVICE void fill(uint32_t thread) {
+    Fast8Tables<false>::fill(thread);
+    marks.fill(thread);
+  }
 };
 
-template <WordLanes Team, uint32_t channels>
+// The records of a channel. Of a unit: codes, a nibble a group; widths of the first, third, ... group, a byte each;
+// position of the unit's octets in the tile, in bits; widths of the other groups.
+struct UnitRecords {
+  // The record of a unit is number `unit ^ swizzle(unit)`: lanes that store every fourth unit's meet in no bank.
+  template <typename Number>
+  static L3_DEVICE Number swizzle(const Number &unit) {
+    return unit >> 3 & 3;
+  }
+  alignas(16) uint8_t units[kMaxUnits * kUnitRecordSize];
+};
+
+// The shared memory of a team.
+template <uint32_t channels, bool full>
+struct Fast8Shared {
+  union FullRecords {
+    UnitRecords residuals;
+    LabelRecords<uint8_t> labels;
+  };
+  struct PlainRecords {
+    UnitRecords residuals;
+  };
+  std::conditional_t<full, FullRecords, PlainRecords> records[channels];
+  SharedRows<channels> rows;
+};
+
+template <WordLanes Team, uint32_t channels, bool full>
 class Fast8Tile {
   using Number = typename Team::Number;
-  using Shared = Fast8Shared<channels>;
-  static constexpr uint32_t kPairMask = 0x00FF00FF, kHalves = 0x00010001, kMiddle = 128 * kHalves;
+  static constexpr uint32_t kHalves = 0x00010001, kPairMask = 255 * kHalves;
+  // Half-precision factors.
+  static constexpr uint32_t kEighth = 0x3000 * kHalves, kQuarter = 0x3400 * kHalves, kOne = 0x3C00 * kHalves,
+                            kTwo = 0x4000 * kHalves, kFour = 0x4400 * kHalves, kEight = 0x4800 * kHalves;
+  static constexpr uint32_t kMinusOne = 0x8001 * kHalves;  // of the unit in which integers are counted
 
-  struct Channel {
+  // Where a lane's group is found in the records of a row pair.
+  struct Place {
+    Number record, code;             // which of a row pair's two, in bytes; rotation right that leaves 8 times the code
+    Number even_before, odd_before;  // for the groups of the unit a byte each: 8 if they come before this one
+
+    L3_DEVICE Place() {
+      const Number group = Team::index() & 7;
+      record = Team::keep((Team::index() >> 3) * kUnitRecordSize);
+      code = Team::keep(group * 4 - 3);
+      even_before = Team::keep(Number(0x08080808) & ones(((group + 1) >> 1) * 8));
+      odd_before = Team::keep(Number(0x08080808) & ones((group >> 1) * 8));
+    }
+    // Position of the record in row pair `pair` from row `y` on, which is a multiple of 4. A row pair has two.
+    L3_DEVICE Number record_of(uint32_t y, uint32_t pair) const {
+      const uint32_t swizzle = UnitRecords::swizzle(y) * kUnitRecordSize;
+      return ((record + pair * 2 * kUnitRecordSize) ^ swizzle) + y * kUnitRecordSize;
+    }
+  };
+
+  struct FullPlace : Place, GroupsBefore<Team> {};
+  using LanePlace = std::conditional_t<full, FullPlace, Place>;
+
+  // Factors of N, of its neighbours inside the lane's group, and of those outside it, in eight times the prediction.
+  struct Weights {
+    Number here, inside, outside;
+  };
+
+  struct Residuals {
     Number even, odd;  // the row above
-    Number smooths, from_left, scans,
-        scans_next;  // masks: base is q; base is N(0); rows are running sums: this row, and those after it
+    Weights of_even, of_odd;
+    Number west_lane, east_lane, west_bytes, east_bytes;  // where neighbours outside the group come from
+    Number sums;                                          // 1 or 0: factor of running sums in rows after the first
+  };
+
+  struct ResidualsOrLabels : Residuals {
+    LabelRows<Team, uint8_t> labels;
+    Number residuals;                // a mask: it is no label map
+    bool any_residuals, any_labels;  // in the warp's tiles
+  };
+  using Channel = std::conditional_t<full, ResidualsOrLabels, Residuals>;
+
+  // How the colour transform is undone: factors, for blue four times, and what is added besides.
+  struct ColorFactors {
+    Number green_in_red, red_in_blue, green_in_blue, red_middle, blue_middle;
   };
 
  public:
+  using Tables = Fast8Tables<full>;
+  using Shared = Fast8Shared<channels, full>;
+
   // `buffer` holds the batch (see batch.h); `tile` was validated. `active` is the same for all lanes of the team: a
   // team without a tile of its own goes through the motions with another's, and stores nothing.
   L3_DEVICE void decode(const uint8_t *buffer, const BatchImage &image, const BatchTile &tile, bool active,
-                        const CodeTable8 &table, Shared &shared) {
+                        const Tables &tables, Shared &shared) {
     const l3_rect rect = tile_rect(image, tile.x, tile.y);
     const TileShape shape = shape_of(rect);
-    const uint8_t *bytes = buffer + tile.bytes;
     Channel state[channels];
-    uint32_t transform = 0;
-    parse(bytes, shape, shared, state, &transform);
+    const uint8_t *bytes = buffer + tile.bytes;
+    const uint32_t transform = parse(bytes, shape, tables, shared, state);
+    const ColorFactors colors = color_factors(transform);
+    const bool converts = full && image.converts();
+    RowStore<Team, channels> store(image, rect, active && !converts);
     Team::sync();
 
-    const Number lane = Team::index();
-    const Number column = lane * 4, last = shape.width - 1;
-    const bool edge = Team::any(shape.width < L3_TILE);
-    // Where the right neighbour of a sample is outside the tile, as masks of pairs.
-    edge_even_ = Team::select(column == last, 0xFFFF, 0) | Team::select(column + 2 == last, 0xFFFF0000, 0);
-    edge_odd_ = Team::select(column + 1 == last, 0xFFFF, 0) | Team::select(column + 3 == last, 0xFFFF0000, 0);
-    bool scans = false, from_left = false;
-    L3_UNROLL
-    for (uint32_t c = 0; c < channels; c++) {
-      scans |= Team::any(state[c].scans_next);
-      from_left |= Team::any(state[c].from_left);
-    }
-    for (uint32_t y = 0; Team::any(Number(y) < shape.height); y += Shared::kRows) {
+    const LanePlace place;
+    for (uint32_t y = 0; Team::any(Number(y) < shape.height); y += kStoredRows) {
       L3_UNROLL
-      for (uint32_t pair = 0; pair < Shared::kRows / 2; pair++) {
+      for (uint32_t pair = 0; pair < kStoredRows / 2; pair++) {
         Number even[channels][2], odd[channels][2];
         L3_UNROLL
         for (uint32_t c = 0; c < channels; c++)
-          decode_pair(bytes, shared.records[c], y / 2 + pair, table, edge, scans || y + pair == 0, from_left, state[c],
-                      even[c], odd[c]);
+          decode_pair(bytes, y, pair, shared.records[c], place, tables, state[c], even[c], odd[c]);
         L3_UNROLL
         for (uint32_t i = 0; i < 2; i++) {
           Number pixels_even[channels], pixels_odd[channels];
           L3_UNROLL
           for (uint32_t c = 0; c < channels; c++) pixels_even[c] = even[c][i], pixels_odd[c] = odd[c][i];
           if constexpr (channels >= 3) {
-            undo_transform(transform, pixels_even);
-            undo_transform(transform, pixels_odd);
+            undo_transform(colors, pixels_even);
+            undo_transform(colors, pixels_odd);
           }
-          interleave(pixels_even, pixels_odd, shared.rows + (2 * pair + i) * Shared::kRowSize);
+          interleave(pixels_even, pixels_odd, shared.rows.row(2 * pair + i));
         }
       }
       Team::sync();
-      store_rows(image, rect, y, active, shared);
+      store.store(shared.rows.bytes, y);
+      if (converts) store_converted_rows<Team, uint8_t>(image, rect, y, active, shared.rows);
       Team::sync();
     }
   }
@@ -107,192 +176,276 @@ class Fast8Tile {
   }
 
   // The low `count` (0 to 32) bits.
-  static L3_DEVICE Number ones(const Number &count) {
-    return Team::select(count < 32, (Number(1) << (count & 31)) - 1, ~0u);
+  static L3_DEVICE Number ones(const Number &count) { return l3::ones<Team>(count); }
+
+  // a * factors + b, half by half.
+  static L3_DEVICE Number multiply_add(const Number &a, Number factors, const Number &b) {
+    return Team::multiply_add_halves(a, factors, b);
   }
 
-  // Bit `position` (0 to 63) of a pair of words, and how many bits are set below it.
-  struct Bitmap {
-    Number low, high;
-    L3_DEVICE Number bits_from(const Number &position) const {
-      return Team::select(position < 32, low, high) >> (position & 31);
-    }
-    L3_DEVICE Number rank(const Number &position) const {
-      const Number in_low = Team::count_bits(low & ones(position));
-      return in_low + Team::select(position < 32, 0, Team::count_bits(high & ones(position - 32)));
-    }
-  };
-
-  // Reads heads, palettes and index words: sets up the channels and their records.
-  L3_DEVICE void parse(const uint8_t *bytes, TileShape shape, Shared &shared, Channel (&state)[channels],
-                       uint32_t *transform) {
-    *transform = bytes[0];  // 8-bit samples have no scale beside it
+  // Reads heads, palettes and index words, or label maps: sets up the channels and their records. Returns the colour
+  // transform.
+  L3_DEVICE uint32_t parse(const uint8_t *bytes, TileShape shape, const Tables &tables, Shared &shared,
+                           Channel (&state)[channels]) {
+    const Missing missing(shape.width);
+    const Units units(shape);
     uint32_t body = fast_heads_size(channels, 8);
     L3_UNROLL
     for (uint32_t c = 0; c < channels; c++) {
       const ChannelHead head = read_channel_head(bytes, c, 8);
-      const uint32_t predictor = head.predictor();
-      Channel &channel = state[c];
-      channel.even = channel.odd = Number(head.first) * kHalves;
-      channel.smooths = mask_if(predictor == kSmoothAbove || predictor == kSmoothPlane);
-      channel.from_left = mask_if(predictor == kLeft);
-      channel.scans_next = mask_if(sums_along_row(predictor));
-      channel.scans = ~0u;  // row 0 is a running sum in any case
-      expand_records(bytes, body, head.index_bits(), head.has_bitmap(), shape, shared.records[c]);
+      static_cast<Residuals &>(state[c]) = start_channel(head, missing);
+      bool any_residuals = true, here = true;
+      if constexpr (full) {
+        here = head.predictor() != kLabelMap;
+        state[c].residuals = here ? ~0u : 0;
+        state[c].any_residuals = any_residuals = Team::any(here);
+        state[c].any_labels = Team::any(!here);
+        if (state[c].any_labels)
+          state[c].labels.parse(bytes, body, head.first, shape, !here, tables.marks, shared.records[c].labels);
+      }
+      if (any_residuals)
+        expand_records(bytes, body, head.index_bits(), head.has_bitmap(), units, here, shared.records[c].residuals);
       body += head.body_size;
     }
+    return color_of(bytes[0]);
   }
-  static L3_DEVICE Number mask_if(bool condition) { return condition ? ~0u : 0u; }
 
-  // Expands a channel's index words: four units a lane.
-  L3_DEVICE void expand_records(const uint8_t *bytes, uint32_t body, uint32_t index_bits, bool has_bitmap,
-                                TileShape shape, uint8_t *records) {
-    const Number lane = Team::index();
-    const uint32_t units = shape.units(), palette_bytes = palette_size(index_bits, 8),
-                   bitmap_bytes = has_bitmap ? shape.unit_bitmap_size() : 0;
+  // Which samples have no neighbour in the tile, a half each.
+  struct Missing {
+    Number west_of_even, east_of_even, east_of_odd;
+    L3_DEVICE explicit Missing(uint32_t width)
+        : west_of_even(Team::index() == 0),
+          east_of_even(at(0, width) | at(2, width) << 16),
+          east_of_odd(at(1, width) | at(3, width) << 16) {}
+
+   private:
+    // Whether the lane's sample `k` is the row's last.
+    static L3_DEVICE Number at(uint32_t k, uint32_t width) { return Team::index() * 4 + k == width - 1; }
+  };
+
+  // A channel before the first row.
+  static L3_DEVICE Residuals start_channel(const ChannelHead &head, const Missing &missing) {
+    const uint32_t predictor = head.predictor(), smooth = predictor == kSmoothAbove || predictor == kSmoothPlane;
+    const bool is_left = predictor == kLeft;
+    Residuals channel;
+    channel.even = channel.odd = Number(head.first) * kHalves;
+    // N stands for a neighbour that is missing. In half precision 4, 6 and 8 are 0x200 apart.
+    const uint32_t here = smooth ? kFour : is_left ? 0 : kEight, others = is_left ? kEight : 0;
+    const auto neighbours = [&](const Number &gone) { return (Number(kHalves) - gone) * (smooth * 0x4000) + others; };
+    channel.of_even.here = (missing.west_of_even + missing.east_of_even) * (smooth * 0x200) + here;
+    channel.of_odd.here = missing.east_of_odd * (smooth * 0x200) + here;
+    channel.of_even.inside = (Number(kHalves) - missing.east_of_even) * (smooth * 0x4000);
+    channel.of_odd.inside = smooth ? kTwo : 0;
+    channel.of_even.outside = neighbours(missing.west_of_even);
+    channel.of_odd.outside = neighbours(missing.east_of_odd);
+    channel.west_lane = is_left ? Number(0) : Team::index() - 1;
+    channel.east_lane = is_left ? Number(0) : Team::index() + 1;
+    channel.west_bytes = is_left ? 0x1010 : 0x5432;
+    channel.east_bytes = is_left ? 0x5454 : 0x5432;
+    channel.sums = sums_along_row(predictor) ? kOne : 0;
+    for (Number *number : {&channel.of_even.here, &channel.of_even.inside, &channel.of_even.outside,
+                           &channel.of_odd.here, &channel.of_odd.inside, &channel.of_odd.outside, &channel.west_lane,
+                           &channel.east_lane, &channel.west_bytes, &channel.east_bytes, &channel.sums})
+      *number = Team::keep(*number);
+    return channel;
+  }
+
+  // The four units, side by side, whose index words a lane expands.
+  struct Units {
+    TileShape shape;
+    Number exist, before;        // which of the four exist, a bit each; how many come before them
+    Number groups[2];            // nibbles of the groups that are inside the tile, in units at the left and the right
+    Number record, record_step;  // position of the first's record, and from one to the next
+    Number swizzle;              // of all four
+
+    L3_DEVICE explicit Units(TileShape tile) : shape(tile) {
+      const UnitBitmap<Team> all(shape);
+      exist = all.of_lane();
+      before = all.before_lane();
+      const bool two = shape.units_per_row_pair() == 2;
+      const uint32_t right = two ? shape.groups() - kUnitGroups : shape.groups();
+      groups[0] = two ? Number(~0u) : ones(right * 4);
+      groups[1] = ones(right * 4);
+      const Number first = record_place<Team>(shape, UnitBitmap<Team>::first_unit());
+      record = first * kUnitRecordSize;
+      swizzle = UnitRecords::swizzle(first) * kUnitRecordSize;
+      record_step = (two ? 1 : 2) * kUnitRecordSize;
+    }
+  };
+
+  // Expands a channel's index words, and writes the records, where `here` is set.
+  static L3_DEVICE void expand_records(const uint8_t *bytes, uint32_t body, uint32_t index_bits, bool has_bitmap,
+                                       const Units &units, bool here, UnitRecords &records) {
     // Palette entries, one a byte: 0 to 3 and 4 to 7.
     const Number packed = load_unaligned(bytes, body), first = packed & 0x0F0F0F0F, second = packed >> 4 & 0x0F0F0F0F;
     const Number palette_low = Team::permute_bytes(first, second, 0x5140),
                  palette_high = Team::permute_bytes(first, second, 0x7362);
-    body += palette_bytes;
-    Bitmap present{~0u, ~0u};
-    if (Team::any(has_bitmap)) {
-      present.low = Team::select(has_bitmap, load_unaligned(bytes, body), ~0u);
-      present.high = Team::select(has_bitmap, load_unaligned(bytes, body + 4), ~0u);
+    const uint32_t bitmap = body + palette_size(index_bits, 8),
+                   words = bitmap + (has_bitmap ? units.shape.unit_bitmap_size() : 0);
+    Number present = units.exist, before = units.before, count = units.shape.units();
+    if (Team::any(has_bitmap)) {  // in few tiles
+      const UnitBitmap<Team> units_present(bytes, bitmap, has_bitmap, units.shape);
+      present = units_present.of_lane();
+      before = units_present.before_lane();
+      count = units_present.count();
     }
-    present.low = present.low & ones(units);
-    present.high = present.high & ones(units > 32 ? units - 32 : 0);
-    const Number words = body + bitmap_bytes;
-    const Number octets = words + (Team::count_bits(present.low) + Team::count_bits(present.high)) * index_bits;
 
-    const uint32_t two_units = shape.units_per_row_pair() - 1;
-    const Number first_unit = lane * 4, bits = present.bits_from(first_unit);
-    Number word = words + present.rank(first_unit) * index_bits, sum = 0;
-    Number codes[4], widths[4], before[4];
+    Number word = before * index_bits + words, sum = 0;
+    Number codes[4], even_widths[4], odd_widths[4], octets[4];
     L3_UNROLL
     for (uint32_t j = 0; j < 4; j++) {
-      const Number here = bits >> j & 1;
-      const Number groups =
-          shape.groups() - ((first_unit + j) & two_units) * kUnitGroups;  // in the unit, at most eight count
-      codes[j] = codes_of_word(load_unaligned(bytes, word), index_bits, palette_low, palette_high) & ones(groups * 4) &
-                 (0u - here);
-      widths[j] = (codes[j] & 0x11111111) + (codes[j] >> 1 & 0x77777777);  // (code + 1) / 2 in each nibble
-      before[j] = sum;
-      sum = Team::add_bytes(widths[j] & 0x0F0F0F0F, Team::add_bytes(widths[j] >> 4 & 0x0F0F0F0F, sum));
-      word = word + here * index_bits;
+      const Number is_present = present >> j & 1;
+      codes[j] = codes_of_word(load_unaligned(bytes, word), index_bits, palette_low, palette_high) &
+                 units.groups[j & 1] * is_present;
+      const Number widths = (codes[j] & 0x11111111) + (codes[j] >> 1 & 0x77777777);  // (code + 1) / 2 in each nibble
+      even_widths[j] = widths & 0x0F0F0F0F, odd_widths[j] = widths >> 4 & 0x0F0F0F0F;
+      octets[j] = sum;
+      sum = Team::dot_bytes(even_widths[j] + odd_widths[j], 0x08080808, sum);
+      word = word + is_present * index_bits;
     }
-    const Number start = octets + Team::prefix_sum(sum) - sum;
+    const Number start = (count * index_bits + words) * 8 + Team::prefix_sum(sum) - sum;
     L3_UNROLL
     for (uint32_t j = 0; j < 4; j++) {
-      // Row pairs of one unit leave every second record to a unit that does not exist, and has no groups.
-      const Number unit = first_unit + j;
-      const Number place = two_units ? unit : Team::select(unit < 32, unit * 2, (unit & 31) * 2 + 1);
-      const Number record[4] = {codes[j], widths[j], start + before[j], 0};
-      Team::template store_words<4>(records, place * Shared::kRecordSize, record);
+      const Number record[4] = {codes[j], even_widths[j], start + octets[j], odd_widths[j]};
+      Team::template store_words<4>(records.units, (units.record + units.record_step * j) ^ units.swizzle, record,
+                                    here);
     }
   }
 
   // The eight codes of an index word, a nibble each.
   static L3_DEVICE Number codes_of_word(const Number &word, uint32_t index_bits, const Number &palette_low,
                                         const Number &palette_high) {
-    // Indices move apart until each has a nibble: halves, quarters, eighths.
-    const uint32_t four = (1u << 4 * index_bits) - 1, two = ((1u << 2 * index_bits) - 1) * kHalves;
+    // Indices move apart until each has a nibble: halves, quarters, eighths. What is at 2^n moves to 2^m by adding
+    // 2^m - 2^n times itself, which spares a mask.
+    const uint32_t all = (1u << (8 * index_bits & 31)) - 1, two = ((1u << 2 * index_bits) - 1) * kHalves;
     const uint32_t one = ((1u << index_bits) - 1) * 0x01010101u;
-    Number indices = (word & four) | (word >> 4 * index_bits & four) << 16;
-    indices = (indices & two) | (indices >> 2 * index_bits & two) << 8;
-    indices = (indices & one) | (indices >> index_bits & one) << 4;
+    Number indices = word & all;
+    indices = indices + (indices >> 4 * index_bits) * ((1u << 16) - (1u << 4 * index_bits));
+    indices = indices + (indices >> 2 * index_bits & two) * ((1u << 8) - (1u << 2 * index_bits));
+    indices = (indices >> index_bits & one) + (indices & one) * 16;  // the second of each two first
     const Number low = Team::permute_bytes(palette_low, palette_high, indices);
     const Number high = Team::permute_bytes(palette_low, palette_high, indices >> 16);
-    // From a byte to a nibble each.
-    const Number low_pairs = low | low >> 4, high_pairs = high | high >> 4;
-    const Number looked_up = Team::permute_bytes(low_pairs, high_pairs, 0x6420);
+    // From a byte to a nibble each: in the second and the last byte two codes meet.
+    const Number looked_up = Team::permute_bytes(low * 0x1001, high * 0x1001, 0x7531);
     return has_palette(index_bits, 8) ? looked_up : word;
   }
 
-  // Decodes a row pair of a channel into pairs of samples.
-  L3_DEVICE void decode_pair(const uint8_t *bytes, const uint8_t *records, uint32_t pair, const CodeTable8 &table,
-                             bool edge, bool scans, bool from_left, Channel &channel, Number (&even)[2],
-                             Number (&odd)[2]) {
-    const Number lane = Team::index(), nibble = (lane & 7) << 2;
-    Number record[4], code[4], octet[3];
-    Team::template load_words<4>(records, (lane >> 3) * Shared::kRecordSize + pair * 2 * Shared::kRecordSize, record);
-    Team::template load_words<4>(reinterpret_cast<const uint8_t *>(table.words), (record[0] >> nibble & 15) << 4, code);
-    const Number widths_before = record[1] & ((Number(1) << nibble) - 1), width = code[2];
-    const Number position =
-        Team::add_bytes(widths_before >> 4 & 0x0F0F0F0F, Team::add_bytes(widths_before & 0x0F0F0F0F, record[2]));
-    Team::template load_words<3>(bytes, position & ~3u, octet);
-    const Number low = Team::funnel_shift(octet[0], octet[1], position << 3);
-    const Number high = Team::funnel_shift(octet[1], octet[2], position << 3);
-    // The lower row's fields start 4 * width bits later.
-    const Number of_row[2] = {low, Team::funnel_shift_clamped(low, high, code[3])};
-    L3_UNROLL
-    for (uint32_t i = 0; i < 2; i++) {
-      const Number pairs = Team::permute_bytes(of_row[i], of_row[i] >> (width << 1), 0x5410);
-      even[i] = (pairs & code[0]) + code[1];
-      odd[i] = (pairs >> width & code[0]) + code[1];
-    }
-    Number before[2] = {0, 0};
-    if (scans) {
-      // Totals of both rows share the scan, a half each: neither can overflow.
-      const Number sums[2] = {even[0] + odd[0], even[1] + odd[1]};
-      const Number totals = Team::permute_bytes(sums[0] + (sums[0] << 16), sums[1] + (sums[1] << 16), 0x7632);
-      const Number before_both = Team::prefix_sum(totals) - totals;
-      const Number scans_row[2] = {channel.scans, channel.scans_next};
-      before[0] = Team::permute_bytes(before_both, 0, 0x1010) & scans_row[0];
-      before[1] = Team::permute_bytes(before_both, 0, 0x3232) & scans_row[1];
+  // Decodes row pair `pair` from row `y` on, of a channel, into pairs of samples.
+  template <typename Records>
+  L3_DEVICE void decode_pair(const uint8_t *bytes, uint32_t y, uint32_t pair, const Records &records,
+                             const LanePlace &place, const Tables &tables, Channel &channel, Number (&even)[2],
+                             Number (&odd)[2]) const {
+    if constexpr (!full) {
+      decode_residuals(bytes, y, pair, records.residuals, place, tables.codes, channel, even, odd);
+    } else {
+      Number labels_even[2] = {channel.even, channel.even}, labels_odd[2] = {channel.odd, channel.odd};
+      if (channel.any_labels && channel.labels.find_marks(y / 2 + pair, records.labels)) {
+        Number rows[2][4];
+        channel.labels.decode_pair(bytes, place, tables.marks, records.labels, rows);
+        L3_UNROLL
+        for (uint32_t i = 0; i < 2; i++)
+          labels_even[i] = rows[i][2] * 0x10000 + rows[i][0], labels_odd[i] = rows[i][3] * 0x10000 + rows[i][1];
+      }
+      L3_UNROLL
+      for (uint32_t i = 0; i < 2; i++) even[i] = labels_even[i], odd[i] = labels_odd[i];
+      if (channel.any_residuals)
+        decode_residuals(bytes, y, pair, records.residuals, place, tables.codes, channel, even, odd);
+      if (!channel.any_labels) return;
       L3_UNROLL
       for (uint32_t i = 0; i < 2; i++) {
-        odd[i] = odd[i] + (even[i] & scans_row[i]);
-        const Number first_two = sums[i] << 16 & scans_row[i];
-        even[i] = even[i] + first_two;
-        odd[i] = odd[i] + first_two;
+        even[i] = (even[i] & channel.residuals) | (labels_even[i] & ~channel.residuals);
+        odd[i] = (odd[i] & channel.residuals) | (labels_odd[i] & ~channel.residuals);
       }
+      channel.even = even[1], channel.odd = odd[1];
     }
-    channel.scans = channel.scans_next;
+  }
+
+  L3_DEVICE void decode_residuals(const uint8_t *bytes, uint32_t y, uint32_t pair, const UnitRecords &records,
+                                  const Place &place, const CodeTable8 &table, Channel &channel, Number (&even)[2],
+                                  Number (&odd)[2]) const {
+    const bool is_first = y + pair == 0;
+    Number record[4], code[2], octet[3];
+    Team::template load_words<4>(records.units, place.record_of(y, pair), record);
+    if constexpr (full)  // lanes of label maps read nothing of their own
+      for (Number &word : record) word = word & channel.residuals;
+    Team::load_pair(reinterpret_cast<const uint8_t *>(table.words),
+                    Team::funnel_shift(record[0], record[0], place.code) & 0x78, code);
+    const Number bit =
+        Team::dot_bytes(record[1], place.even_before, Team::dot_bytes(record[3], place.odd_before, record[2]));
+    const Number minimum = Team::permute_bytes(code[0], 0, 0x4341), width = code[1];  // the width in its low five bits
+    Team::template load_words_of_bit<3>(bytes, bit, octet);
+    const Number low = Team::funnel_shift(octet[0], octet[1], bit);
+    const Number high = Team::funnel_shift(octet[1], octet[2], bit);
+    // The lower row's fields start 4 * width bits later.
+    const Number of_row[2] = {low, Team::funnel_shift_clamped(low, high, width >> 8)};
+    Number sums[2];
     L3_UNROLL
     for (uint32_t i = 0; i < 2; i++) {
-      Number base_even = channel.even, base_odd = channel.odd;
-      smooth(edge, channel, base_even, base_odd);
-      if (from_left) {
-        const Number corner = Team::permute_bytes(Team::broadcast(channel.even, 0), 0, 0x1010);
-        base_even = blend(channel.from_left, corner, base_even);
-        base_odd = blend(channel.from_left, corner, base_odd);
-      }
-      channel.even = even[i] = (base_even + even[i] + before[i]) & kPairMask;
-      channel.odd = odd[i] = (base_odd + odd[i] + before[i]) & kPairMask;
+      const Number pairs = Team::permute_bytes(of_row[i], Team::funnel_shift(of_row[i], 0, width << 1), 0x5410);
+      even[i] = (pairs & code[0] & kPairMask) + minimum;
+      odd[i] = (Team::funnel_shift(pairs, 0, width) & code[0] & kPairMask) + minimum;
+      sums[i] = even[i] + odd[i];
+    }
+    // Totals of both rows share the scan, a half each: neither can overflow.
+    const Number totals = Team::permute_bytes(sums[0] * 0x10001, sums[1] * 0x10001, 0x7632);
+    const Number before = Team::prefix_sum(totals) - totals;
+    L3_UNROLL
+    for (uint32_t i = 0; i < 2; i++) {
+      // What is added to the first sample, modulo 256, and to the third.
+      const Number to_even = sums[i] * 0x10000 + Team::permute_bytes(before, 0, i ? 0x4242 : 0x4040);
+      const Number to_odd = even[i] + to_even, factor = i == 0 && is_first ? Number(kOne) : channel.sums;
+      even[i] = multiply_add(to_even, factor, even[i]);
+      odd[i] = multiply_add(to_odd, factor, odd[i]);
+    }
+    L3_UNROLL
+    for (uint32_t i = 0; i < 2; i++) {
+      Number eight_even, eight_odd;
+      predict(channel, eight_even, eight_odd);
+      channel.even = even[i] = multiply_add(eight_even, kEighth, even[i]) & kPairMask;
+      channel.odd = odd[i] = multiply_add(eight_odd, kEighth, odd[i]) & kPairMask;
     }
   }
 
-  static L3_DEVICE Number blend(const Number &mask, const Number &if_set, const Number &if_clear) {
-    return (if_set & mask) | (if_clear & ~mask);
+  // Eight times the prediction from the row above, and 3 more: avg(avg(NW, NE), N), which is (NW + NE + 2 N + 3) / 4
+  // rounded down, is (2 NW + 2 NE + 4 N + 3) / 8 rounded to nearest, as sums of half-precision numbers are.
+  static L3_DEVICE void predict(const Channel &channel, Number &even, Number &odd) {
+    const Number ends = Team::permute_bytes(channel.even, channel.odd, 0x7610);  // the lane's first and last sample
+    const Number west_of_even =
+        Team::permute_bytes(Team::from_lane(ends, channel.west_lane), channel.odd, channel.west_bytes);
+    const Number east_of_odd =
+        Team::permute_bytes(channel.even, Team::from_lane(ends, channel.east_lane), channel.east_bytes);
+    even = weigh(channel.of_even, channel.even, channel.odd, west_of_even);
+    odd = weigh(channel.of_odd, channel.odd, channel.even, east_of_odd);
+  }
+  static L3_DEVICE Number weigh(const Weights &weights, const Number &here, const Number &inside,
+                                const Number &outside) {
+    return multiply_add(outside, weights.outside,
+                        multiply_add(inside, weights.inside, multiply_add(here, weights.here, 3 * kHalves)));
   }
 
-  // Replaces the row above by q where the channel's predictor wants it: avg(avg(NW, NE), N) is (NW + NE + 2 N + 3) / 4.
-  L3_DEVICE void smooth(bool edge, const Channel &channel, Number &even, Number &odd) const {
-    const Number lane = Team::index(),
-                 ends = Team::permute_bytes(even, odd, 0x7610);  // the lane's first and last sample
-    const Number left = Team::from_left(ends), right = Team::from_right(ends);
-    // At the ends of the row the team's outer lanes got their own samples back; N stands for NW and NE there.
-    const Number north_west = Team::permute_bytes(left, odd, Team::select(lane == 0, 0x5410, 0x5432));
-    Number east_of_even = odd,
-           east_of_odd = Team::permute_bytes(even, right, Team::select(lane == Team::kCount - 1, 0x7632, 0x5432));
-    if (edge) {
-      east_of_even = blend(edge_even_, even, east_of_even);
-      east_of_odd = blend(edge_odd_, odd, east_of_odd);
-    }
-    const Number smooth_even = (north_west + east_of_even + even * 2 + 3 * kHalves) >> 2;
-    const Number smooth_odd = (even + east_of_odd + odd * 2 + 3 * kHalves) >> 2;
-    even = blend(channel.smooths & kPairMask, smooth_even, even);
-    odd = blend(channel.smooths & kPairMask, smooth_odd, odd);
+  static L3_DEVICE ColorFactors color_factors(uint32_t transform) {
+    const bool subtracted = transform != kTransformNone, mean = transform == kSubtractGreenAndMean;
+    ColorFactors factors;
+    factors.green_in_red = subtracted ? kOne : 0;
+    factors.red_in_blue = mean ? kTwo : 0;
+    factors.green_in_blue = mean ? kTwo : subtracted ? kFour : 0;
+    factors.red_middle = subtracted ? 128 * kHalves : 0;
+    factors.blue_middle = subtracted ? 511 * kHalves : kMinusOne;
+    for (Number *number : {&factors.green_in_red, &factors.red_in_blue, &factors.green_in_blue, &factors.red_middle,
+                           &factors.blue_middle})
+      *number = Team::keep(*number);
+    return factors;
   }
 
-  // Of pairs of samples in coding order G, R, B.
-  static L3_DEVICE void undo_transform(uint32_t transform, Number (&samples)[channels]) {
-    const Number subtracted = mask_if(transform != kTransformNone), mean = mask_if(transform == kSubtractGreenAndMean);
-    const Number green = samples[0], red = (samples[1] + ((green + kMiddle) & subtracted)) & kPairMask;
-    const Number reference = blend(mean, (red + green) >> 1 & kPairMask, green);
+  // Of pairs of samples in coding order G, R, B. Leaves more than eight bits in blue.
+  static L3_DEVICE void undo_transform(const ColorFactors &factors, Number (&samples)[channels]) {
+    const Number green = samples[0];
+    // Adding 128 to a byte flips its highest bit.
+    const Number red = (multiply_add(green, factors.green_in_red, samples[1]) & kPairMask) ^ factors.red_middle;
+    const Number four_blue =
+        multiply_add(red, factors.red_in_blue, multiply_add(green, factors.green_in_blue, factors.blue_middle));
     samples[1] = red;
-    samples[2] = (samples[2] + ((reference + kMiddle) & subtracted)) & kPairMask;
+    samples[2] = multiply_add(four_blue, kQuarter, samples[2]);
   }
 
   // Writes the lane's four pixels of a row as words of interleaved bytes.
@@ -322,41 +475,6 @@ class Fast8Tile {
     }
     Team::template store_words<channels>(row, Team::index() * (4 * channels), words);
   }
-
-  // Writes what lies in the region of the four rows from tile row `y` on.
-  L3_DEVICE void store_rows(const BatchImage &image, const l3_rect &rect, uint32_t y, bool active,
-                            const Shared &shared) const {
-    const Number lane = Team::index();
-    const TileEdges part = part_in_region(rect, image.region);
-    const uint32_t first_byte = part.left * channels, end_byte = part.right * channels;
-    const uint32_t first_row = rect.y + y, end_row = rect.y + part.bottom;  // in the image
-    uint8_t *out = image.out + int64_t(int32_t(first_row - image.region.y)) * int64_t(image.row_stride) +
-                   int64_t(int32_t(rect.x - image.region.x)) * channels;
-    const bool whole =
-        part.left == 0 && part.right == L3_TILE && first_row >= image.region.y && first_row + Shared::kRows <= end_row;
-    const bool aligned = ((reinterpret_cast<uintptr_t>(out) | image.row_stride) & 15) == 0;
-    const bool in_chunks = active && whole && aligned;
-    if (Team::any(in_chunks)) {
-      // 4 * channels chunks of 16 bytes a row, `channels` chunks a lane.
-      L3_UNROLL
-      for (uint32_t i = 0; i < channels; i++) {
-        const Number chunk = lane + i * Team::kCount, row = Team::divide_small(chunk, 4 * channels);
-        const Number column = chunk - row * (4 * channels);
-        Number words[4];
-        Team::template load_words<4>(shared.rows, chunk * 16, words);
-        Team::template store_words<4>(out, row * uint32_t(image.row_stride) + column * 16, words, in_chunks);
-      }
-    }
-    if (Team::any(active && !in_chunks)) {
-      for (uint32_t row = 0; row < Shared::kRows; row++) {
-        const bool inside = active && !in_chunks && first_row + row >= image.region.y && first_row + row < end_row;
-        uint8_t *const out_row = out + int64_t(row) * int64_t(image.row_stride) + first_byte;
-        copy_row<Team>(shared.rows, row * Shared::kRowSize + first_byte, out_row, inside ? end_byte - first_byte : 0);
-      }
-    }
-  }
-
-  Number edge_even_, edge_odd_;
 };
 
 }  // namespace l3

@@ -10,16 +10,11 @@ template <typename Sample>
 __global__ void __launch_bounds__(general::kThreads)
     decode_general(const uint8_t *buffer, BatchLayout layout, uint32_t first) {
   __shared__ Sample planes[L3_MAX_CHANNELS * kPlaneSize];
-  __shared__ FastTile fast;
-  __shared__ bool valid;
   const BatchTile &entry = ordered_tile(buffer, layout, first + blockIdx.x);
   const TilePart tile(buffer, image_of(buffer, layout, entry), entry);
-  if (threadIdx.x == 0) valid = general::parse(tile, &fast);
+  general::decode_channel<TeamLanes>(tile, threadIdx.x / TeamLanes::kCount, planes);
   __syncthreads();
-  if (!valid) return;
-  general::decode_channel<TeamLanes>(tile, fast, threadIdx.x / TeamLanes::kCount, planes);
-  __syncthreads();
-  general::write_part(tile, fast, planes, threadIdx.x);
+  general::write_part(tile, planes, threadIdx.x);
 }
 
 }  // namespace

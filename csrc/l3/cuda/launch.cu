@@ -9,8 +9,13 @@ cudaError_t launch(TileKind kind, const uint8_t *buffer, const BatchLayout &layo
     case TileKind::kStored: return launch_stored(buffer, layout, first, count, stream);
     case TileKind::kGeneral8: return launch_general(8, buffer, layout, first, count, stream);
     case TileKind::kGeneral16: return launch_general(16, buffer, layout, first, count, stream);
-    default: return launch_fast8(fast8_channels(kind), buffer, layout, first, count, stream);
+    default: break;
   }
+  if (const uint32_t channels = channels_of(kind, TileKind::kFast8x1))
+    return launch_fast8(channels, buffer, layout, first, count, stream);
+  if (const uint32_t channels = channels_of(kind, TileKind::kFull8x1))
+    return launch_full8(channels, buffer, layout, first, count, stream);
+  return launch_fast16(channels_of(kind, TileKind::kFast16x1), buffer, layout, first, count, stream);
 }
 
 }  // namespace

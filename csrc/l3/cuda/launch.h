@@ -18,6 +18,10 @@ cudaError_t launch_stored(const uint8_t *buffer, const BatchLayout &layout, uint
                           cudaStream_t stream);
 cudaError_t launch_fast8(uint32_t channels, const uint8_t *buffer, const BatchLayout &layout, uint32_t first,
                          uint32_t count, cudaStream_t stream);
+cudaError_t launch_full8(uint32_t channels, const uint8_t *buffer, const BatchLayout &layout, uint32_t first,
+                         uint32_t count, cudaStream_t stream);
+cudaError_t launch_fast16(uint32_t channels, const uint8_t *buffer, const BatchLayout &layout, uint32_t first,
+                          uint32_t count, cudaStream_t stream);
 cudaError_t launch_general(uint32_t bits, const uint8_t *buffer, const BatchLayout &layout, uint32_t first,
                            uint32_t count, cudaStream_t stream);
 

@@ -17,10 +17,19 @@ struct ThreadLanes {
   static L3_DEVICE Number apply(Function function, Numbers... numbers) {
     return function(numbers...);
   }
+  template <typename Body>
+  static L3_DEVICE void for_each_lane(Body body) {
+    body(index());
+  }
   static L3_DEVICE Number count_bits(Number a) { return uint32_t(__popc(a)); }
 
   static L3_DEVICE Number load_16(const uint8_t *bytes, Number position) {
     return bytes[position] | uint32_t(bytes[position + 1]) << 8;
+  }
+
+  template <typename Sample>
+  static L3_DEVICE Number load(const Sample *samples, Number position, Number condition) {
+    return condition ? samples[position] : 0;
   }
 
   template <typename Sample>

@@ -1,7 +1,10 @@
 // Lanes on the host, for tests: a number is an array that every operation walks lane by lane.
 #pragma once
 
+#include <bit>
+#include <cmath>
 #include <cstdint>
+#include <vector>
 
 #include "format/bytes.h"
 #include "lockstep/lanes.h"
@@ -39,6 +42,9 @@ struct HostLanes {
     friend Number operator|(const Number &a, const Number &b) {
       return each(a, b, [](uint32_t x, uint32_t y) { return x | y; });
     }
+    friend Number operator^(const Number &a, const Number &b) {
+      return each(a, b, [](uint32_t x, uint32_t y) { return x ^ y; });
+    }
     friend Number operator<<(const Number &a, const Number &b) {
       return each(a, b, [](uint32_t x, uint32_t y) { return x << y; });
     }
@@ -73,6 +79,11 @@ struct HostLanes {
     Number result;
     for (uint32_t i = 0; i < kCount; i++) result.lane[i] = function(numbers.lane[i]...);
     return result;
+  }
+
+  template <typename Body>
+  static void for_each_lane(Body body) {
+    for (uint32_t i = 0; i < kCount; i++) body(i);
   }
 
   static Number from_left(const Number &a) {
@@ -128,16 +139,26 @@ struct HostLanes {
     return result;
   }
 
-  static Number add_bytes(const Number &a, const Number &sum) {
-    Number result = sum;
-    for (uint32_t i = 0; i < kCount; i++)
-      for (uint32_t k = 0; k < 4; k++) result.lane[i] += a.lane[i] >> 8 * k & 255;
+  static Number from_lane(const Number &a, const Number &lane) {
+    Number result;
+    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = a.lane[lane.lane[i] % kCount];
     return result;
   }
 
-  static Number divide_small(const Number &a, uint32_t b) {
+  static Number keep(const Number &a) { return a; }
+
+  static Number dot_bytes(const Number &a, const Number &b, const Number &sum) {
+    Number result = sum;
+    for (uint32_t i = 0; i < kCount; i++)
+      for (uint32_t k = 0; k < 32; k += 8) result.lane[i] += (a.lane[i] >> k & 255) * (b.lane[i] >> k & 255);
+    return result;
+  }
+
+  static Number multiply_add_halves(const Number &a, const Number &b, const Number &c) {
     Number result;
-    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = a.lane[i] / b;
+    for (uint32_t i = 0; i < kCount; i++)
+      result.lane[i] = multiply_add_half(a.lane[i] >> 16, b.lane[i] >> 16, c.lane[i] >> 16) << 16 |
+                       multiply_add_half(a.lane[i] & 0xFFFF, b.lane[i] & 0xFFFF, c.lane[i] & 0xFFFF);
     return result;
   }
 
@@ -149,14 +170,28 @@ struct HostLanes {
 
   static Number load_16(const uint8_t *bytes, const Number &position) {
     Number result;
-    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = load<uint16_t>(bytes + position.lane[i]);
+    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = l3::load<uint16_t>(bytes + position.lane[i]);
+    return result;
+  }
+
+  template <typename Sample>
+  static Number load(const Sample *samples, const Number &position, const Number &condition) {
+    Number result;
+    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = condition.lane[i] ? samples[position.lane[i]] : 0;
     return result;
   }
 
   template <uint32_t count>
   static void load_words(const uint8_t *bytes, const Number &position, Number (&words)[count]) {
     for (uint32_t i = 0; i < kCount; i++)
-      for (uint32_t k = 0; k < count; k++) words[k].lane[i] = load<uint32_t>(bytes + position.lane[i] + 4 * k);
+      for (uint32_t k = 0; k < count; k++) words[k].lane[i] = l3::load<uint32_t>(bytes + position.lane[i] + 4 * k);
+  }
+  static void load_pair(const uint8_t *bytes, const Number &position, Number (&words)[2]) {
+    load_words(bytes, position, words);
+  }
+  template <uint32_t count>
+  static void load_words_of_bit(const uint8_t *bytes, const Number &bit, Number (&words)[count]) {
+    load_words(bytes, bit >> 5 << 2, words);
   }
   template <uint32_t count>
   static void store_words(uint8_t *bytes, const Number &position, const Number (&words)[count],
@@ -170,6 +205,19 @@ struct HostLanes {
   static void store(Sample *samples, const Number &position, const Number &value, const Number &condition = 1) {
     for (uint32_t i = 0; i < kCount; i++)
       if (condition.lane[i]) samples[position.lane[i]] = Sample(value.lane[i]);
+  }
+
+ private:
+  // Exact for the numbers that lanes.h speaks of.
+  static uint32_t multiply_add_half(uint32_t a, uint32_t b, uint32_t c) {
+    static const auto numbers = [] {
+      std::vector<float> table(0x10000);
+      for (uint32_t bits = 0; bits < table.size(); bits++) table[bits] = float(std::bit_cast<_Float16>(uint16_t(bits)));
+      return table;
+    }();
+    const float sum = numbers[a] * numbers[b] + numbers[c], units = sum * 0x1p24f;
+    if (std::fabs(units) < 2048) return uint32_t(std::signbit(units)) << 15 | uint32_t(std::lrint(std::fabs(units)));
+    return std::bit_cast<uint16_t>(_Float16(sum));
   }
 };
 static_assert(WordLanes<HostLanes>);

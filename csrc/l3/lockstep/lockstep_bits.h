@@ -6,12 +6,14 @@
 
 namespace l3::lockstep {
 
-// Four bytes at each lane's own position; `bytes` is aligned to four. Reads the two words in which they lie.
+// Four bytes at each lane's own position (below 2^29); `bytes` is aligned to four. Reads the two words in which they
+// lie.
 template <WordLanes Team>
 L3_DEVICE typename Team::Number load_unaligned(const uint8_t *bytes, const typename Team::Number &position) {
   typename Team::Number words[2];
-  Team::template load_words<2>(bytes, position & ~3u, words);
-  return Team::funnel_shift(words[0], words[1], position << 3);
+  const typename Team::Number bit = position * 8;
+  Team::template load_words_of_bit<2>(bytes, bit, words);
+  return Team::funnel_shift(words[0], words[1], bit);
 }
 
 // `width` (at most 8) bits at each lane's own bit position from a byte position.

@@ -8,8 +8,8 @@
 #include "fast_tiles.h"
 #include "format/label_map.h"
 #include "lockstep/host_lanes.h"
-#include "lockstep/lockstep.h"
-#include "lockstep/lockstep_label_map.h"
+#include "lockstep_channel.h"
+#include "lockstep_label_map.h"
 #include "testing.h"
 
 using namespace l3;

@@ -94,10 +94,12 @@ TileKind expected_kind(const l3_cuda_image &image, const Bytes &tile) {
   const l3_info &info = image.file.info;
   const bool converts = needs_conversion(info.channels, info.bits, image.output.color, image.output.sample);
   if (!converts && (info.prototype || info.profile == L3_PROFILE_RAW)) return TileKind::kStored;
-  if (info.bits == 16) return TileKind::kGeneral16;
-  if (info.profile != L3_PROFILE_FAST || converts || has_label_map(info, tile)) return TileKind::kGeneral8;
-  constexpr TileKind kinds[] = {TileKind::kFast8x1, TileKind::kFast8x2, TileKind::kFast8x3, TileKind::kFast8x4};
-  return kinds[info.channels - 1];
+  if (info.prototype || info.profile != L3_PROFILE_FAST)
+    return info.bits == 16 ? TileKind::kGeneral16 : TileKind::kGeneral8;
+  constexpr TileKind plain[] = {TileKind::kFast8x1, TileKind::kFast8x2, TileKind::kFast8x3, TileKind::kFast8x4};
+  constexpr TileKind full[] = {TileKind::kFull8x1, TileKind::kFull8x2, TileKind::kFull8x3, TileKind::kFull8x4};
+  constexpr TileKind deep[] = {TileKind::kFast16x1, TileKind::kFast16x2, TileKind::kFast16x3, TileKind::kFast16x4};
+  return (info.bits == 16 ? deep : converts || has_label_map(info, tile) ? full : plain)[info.channels - 1];
 }
 
 Bytes expected_bytes(const l3_file &parsed, uint32_t tile) {
@@ -264,11 +266,12 @@ TEST(random_batches) {
 }
 
 TEST(kinds_and_their_channels) {
-  CHECK_EQUAL(fast8_channels(TileKind::kStored), 0u);
-  CHECK_EQUAL(fast8_channels(TileKind::kFast8x1), 1u);
-  CHECK_EQUAL(fast8_channels(TileKind::kFast8x4), 4u);
-  CHECK_EQUAL(fast8_channels(TileKind::kGeneral8), 0u);
-  CHECK_EQUAL(fast8_channels(TileKind::kGeneral16), 0u);
+  CHECK_EQUAL(channels_of(TileKind::kStored, TileKind::kFast8x1), 0u);
+  CHECK_EQUAL(channels_of(TileKind::kFast8x1, TileKind::kFast8x1), 1u);
+  CHECK_EQUAL(channels_of(TileKind::kFast8x4, TileKind::kFast8x1), 4u);
+  CHECK_EQUAL(channels_of(TileKind::kFull8x1, TileKind::kFast8x1), 0u);
+  CHECK_EQUAL(channels_of(TileKind::kGeneral16, TileKind::kFast16x1), 0u);
+  CHECK(of_channels(TileKind::kFull8x1, 3) == TileKind::kFull8x3);
 }
 
 TEST(images_from_several_threads) {

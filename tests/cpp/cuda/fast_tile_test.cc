@@ -1,43 +1,26 @@
-// The kernel for `fast` tiles of 8-bit images, run in lock step on the CPU, against the CPU decoder.
-#include "cuda/fast8_tile.h"
-
+// The kernels for `fast` tiles, run in lock step on the CPU, against the CPU decoder.
 #include <algorithm>
-#include <memory>
 
 #include "checked_lanes.h"
 #include "cpu/kernels.h"
 #include "fast_tiles.h"
 #include "format/bytes.h"
 #include "images.h"
+#include "lockstep_fast_tile.h"
 #include "testing.h"
 
 using namespace l3;
 
 namespace {
 
-const CodeTable8 &code_table() {
-  static const CodeTable8 table = [] {
-    CodeTable8 filled;
-    for (uint32_t code = 0; code < 16; code++) fill_code_table_entry(code, filled.words[code]);
-    return filled;
-  }();
-  return table;
-}
+// The kinds of kernels, by that for one channel.
+constexpr TileKind kKernels[] = {TileKind::kFast8x1, TileKind::kFull8x1, TileKind::kFast16x1};
 
-template <uint32_t channels>
-void decode_tile(const Bytes &buffer, const BatchImage &image, const BatchTile &tile, bool active) {
-  const auto shared = std::make_unique<Fast8Shared<channels>>();  // exactly its size, for the sanitizer
-  std::memset(shared.get(), 0xEE, sizeof *shared);
-  Fast8Tile<CheckedLanes, channels>().decode(buffer.data(), image, tile, active, code_table(), *shared);
-}
+uint32_t bits_of(TileKind kernel) { return kernel == TileKind::kFast16x1 ? 16 : 8; }
 
-void decode_tile(const Bytes &buffer, const BatchImage &image, const BatchTile &tile, bool active = true) {
-  switch (image.channels) {
-    case 1: return decode_tile<1>(buffer, image, tile, active);
-    case 2: return decode_tile<2>(buffer, image, tile, active);
-    case 3: return decode_tile<3>(buffer, image, tile, active);
-    default: return decode_tile<4>(buffer, image, tile, active);
-  }
+void decode_tile(TileKind kernel, const Bytes &buffer, const BatchImage &image, const BatchTile &tile,
+                 bool active = true) {
+  decode_fast_tile<CheckedLanes>(of_channels(kernel, image.channels), buffer.data(), image, tile, active);
 }
 
 // Memory for a region's rows with canaries around it, starting at any address.
@@ -63,6 +46,8 @@ BatchImage describe(const l3_info &info, const l3_rect &region, Target &target) 
   image.region = region;
   image.channels = info.channels;
   image.bits = info.bits;
+  image.color = L3_COLOR_NATIVE;
+  image.sample = L3_SAMPLE_NATIVE;
   return image;
 }
 
@@ -81,7 +66,7 @@ BatchTile describe(const l3_file &parsed, const Bytes &buffer, uint32_t x, uint3
 bool has_label_map(const Bytes &buffer, const l3_info &info, const BatchTile &tile) {
   const TileShape shape = shape_of(tile_rect(info, tile.y * info.tiles_x + tile.x));
   FastTile parsed;
-  CHECK(!parse_fast_tile(buffer.data() + tile.bytes, tile.size, info.channels, 8, shape, &parsed));
+  CHECK(!parse_fast_tile(buffer.data() + tile.bytes, tile.size, info.channels, info.bits, shape, &parsed));
   return std::any_of(parsed.channels, parsed.channels + info.channels,
                      [](const FastChannel &c) { return c.predictor == kLabelMap; });
 }
@@ -92,28 +77,42 @@ l3_rect random_region(Random &random, uint32_t width, uint32_t height) {
   return {x, y, random.between(1, width - x), random.between(1, height - y)};
 }
 
+// Compares the rows of a tile of one channel with the CPU's.
+template <typename Sample, typename Kernels>
+void check_rows(const Kernels &kernels, const Bytes &buffer, const FastTile &parsed, TileShape shape, Target &target) {
+  Planes<Sample> planes;
+  const FastChannel &channel = parsed.channels[0];
+  CHECK_EQUAL(kernels.decode_channel(buffer.data(), channel, shape, planes.plane[0]), channel.end);
+  for (uint32_t y = 0; y < shape.height; y++)
+    for (uint32_t x = 0; x < shape.width; x++)
+      CHECK_EQUAL(load<Sample>(target.pixels() + (y * shape.width + x) * sizeof(Sample)),
+                  Sample(planes.plane[0][y * L3_TILE + x] * parsed.transform.factor));
+}
+
 }  // namespace
 
-TEST(kernel_decodes_what_the_cpu_decodes) {
+TEST(kernels_decode_what_the_cpu_decodes) {
   Random random(1);
-  uint32_t tiles = 0;
+  uint32_t tiles = 0, with_label_map = 0;
   for (uint32_t round = 0; round < 600; round++) {
-    const uint32_t channels = random.between(1, 4);
+    const TileKind kernel = kKernels[round % std::size(kKernels)];
+    const uint32_t channels = random.between(1, 4), pixel_size = channels * bits_of(kernel) / 8;
     const bool whole_tiles = random.below(4) == 0;
     const uint32_t width = whole_tiles ? 64 * random.between(1, 3) : random.between(1, 200),
                    height = random.between(1, 150);
-    const Image source = make_image(random, width, height, channels, 8, kKinds[random.below(std::size(kKinds))]);
+    const Image source =
+        make_image(random, width, height, channels, bits_of(kernel), kKinds[random.below(std::size(kKinds))]);
     Bytes file = encode(source, encode_options(L3_PROFILE_FAST, random.between(1, 3)));
     file.resize(file.size() + kMaxOverread);  // as a batch is padded
     l3_file parsed;
     CHECK_EQUAL(l3_open(file.data(), file.size(), &parsed, nullptr), L3_OK);
 
     const l3_rect region = random_region(random, width, height);
-    const testing::Context context("%u x %u x %u, region %u x %u at (%u, %u)", width, height, channels, region.width,
-                                   region.height, region.x, region.y);
+    const testing::Context context("kernel %u, %u x %u x %u, region %u x %u at (%u, %u)", uint32_t(kernel), width,
+                                   height, channels, region.width, region.height, region.x, region.y);
     // Rows and start at multiples of 16, of 4, or anywhere: each has its own way of storing.
-    const uint32_t alignment = 1u << 2 * random.below(3);
-    const size_t stride = (region.width * channels + random.below(40) + alignment - 1) / alignment * alignment;
+    const uint32_t alignment = std::max(1u << 2 * random.below(3), bits_of(kernel) / 8);
+    const size_t stride = (region.width * pixel_size + random.below(40) + alignment - 1) / alignment * alignment;
     Target target(region.height, stride, random.below(16 / alignment) * alignment);
     const Bytes before = target.memory;
     const BatchImage image = describe(parsed.info, region, target);
@@ -122,19 +121,22 @@ TEST(kernel_decodes_what_the_cpu_decodes) {
     for (uint32_t y = region.y / L3_TILE; y <= (region.y + region.height - 1) / L3_TILE; y++) {
       for (uint32_t x = region.x / L3_TILE; x <= (region.x + region.width - 1) / L3_TILE; x++) {
         const BatchTile tile = describe(parsed, file, x, y);
-        if (has_label_map(file, parsed.info, tile)) continue;  // another kernel's work
-        decode_tile(file, image, tile);
+        if (has_label_map(file, parsed.info, tile)) {
+          if (kernel == TileKind::kFast8x1) continue;  // another kernel's work
+          with_label_map++;
+        }
+        decode_tile(kernel, file, image, tile);
         tiles++;
         // The part of the tile in the region, counted from the region's corner.
         const auto begins = [](uint32_t tile, uint32_t corner) { return std::max(tile * L3_TILE, corner) - corner; };
         const auto ends = [](uint32_t tile, uint32_t corner, uint32_t size) {
           return std::min((tile + 1) * L3_TILE - corner, size);
         };
-        const size_t begin = size_t(begins(x, region.x)) * channels,
-                     size = size_t(ends(x, region.x, region.width)) * channels - begin;
+        const size_t begin = size_t(begins(x, region.x)) * pixel_size,
+                     size = size_t(ends(x, region.x, region.width)) * pixel_size - begin;
         for (uint32_t row = begins(y, region.y); row < ends(y, region.y, region.height); row++) {
           uint8_t *decoded = target.pixels() + row * stride + begin;
-          CHECK(std::equal(decoded, decoded + size, expected.data() + row * region.width * channels + begin));
+          CHECK(std::equal(decoded, decoded + size, expected.data() + row * region.width * pixel_size + begin));
           std::fill(decoded, decoded + size,
                     Target::kUntouched);  // so that in the end nothing is left but what must not be touched
         }
@@ -143,60 +145,63 @@ TEST(kernel_decodes_what_the_cpu_decodes) {
     CHECK(target.memory == before);
   }
   CHECK(tiles > 500);
+  CHECK(with_label_map > 60);
 }
 
-TEST(kernel_without_a_tile_of_its_own_stores_nothing) {
+TEST(kernels_without_a_tile_of_their_own_store_nothing) {
   Random random(2);
-  const Image source = make_image(random, 64, 64, 3, 8, Kind::kSlope);
-  Bytes file = encode(source, encode_options(L3_PROFILE_FAST));
-  file.resize(file.size() + kMaxOverread);
-  l3_file parsed;
-  CHECK_EQUAL(l3_open(file.data(), file.size(), &parsed, nullptr), L3_OK);
-  Target target(64, 192, 0);
-  const Bytes before = target.memory;
-  decode_tile(file, describe(parsed.info, {0, 0, 64, 64}, target), describe(parsed, file, 0, 0), false);
-  CHECK(target.memory == before);
+  for (const TileKind kernel : kKernels) {
+    const uint32_t bits = bits_of(kernel);
+    const Image source = make_image(random, 64, 64, 3, bits, Kind::kSlope);
+    Bytes file = encode(source, encode_options(L3_PROFILE_FAST));
+    file.resize(file.size() + kMaxOverread);
+    l3_file parsed;
+    CHECK_EQUAL(l3_open(file.data(), file.size(), &parsed, nullptr), L3_OK);
+    Target target(64, 192 * bits / 8, 0);
+    const Bytes before = target.memory;
+    decode_tile(kernel, file, describe(parsed.info, {0, 0, 64, 64}, target), describe(parsed, file, 0, 0), false);
+    CHECK(target.memory == before);
+  }
 }
 
 // Bodies that no encoder writes: every predictor, index width and bitmap, in tiles of every shape; and bodies that are
 // not consumed exactly, whose pixels may be any but which must not make the kernel leave its memory (the sanitized
 // build sees to that).
-TEST(kernel_decodes_any_body_and_survives_any_other) {
+TEST(kernels_decode_any_body_and_survive_any_other) {
   Random random(3);
   for (uint32_t round = 0; round < 4000; round++) {
-    const ChannelChoice choice{8,
+    const TileKind kernel = kKernels[round % std::size(kKernels)];
+    const uint32_t bits = bits_of(kernel);
+    const ChannelChoice choice{bits,
                                random.below(kPredictors),
-                               random.below(5),
+                               random.below(max_index_bits(bits) + 1),
                                random.below(2) == 1,
                                {random.between(1, 64), random.between(1, 64)}};
     const bool damaged = random.below(4) == 0;
     Bytes bytes = random_tile(random, choice);
     if (damaged) bytes = with_random_body(random, choice, bytes);
-    const testing::Context context("predictor %u, %u index bits, bitmap %d, %u x %u, damaged %d", choice.predictor,
-                                   choice.index_bits, choice.has_bitmap, choice.shape.width, choice.shape.height,
-                                   damaged);
+    const testing::Context context("kernel %u, predictor %u, %u index bits, bitmap %d, %u x %u, damaged %d",
+                                   uint32_t(kernel), choice.predictor, choice.index_bits, choice.has_bitmap,
+                                   choice.shape.width, choice.shape.height, damaged);
     FastTile parsed;
-    CHECK(!parse_fast_tile(bytes.data(), uint32_t(bytes.size()), 1, 8, choice.shape, &parsed));
+    CHECK(!parse_fast_tile(bytes.data(), uint32_t(bytes.size()), 1, bits, choice.shape, &parsed));
 
     Bytes buffer = random.bytes(bytes.size() + kMaxOverread);
     std::copy(bytes.begin(), bytes.end(), buffer.begin());
     const uint32_t width = choice.shape.width, height = choice.shape.height;
-    Target target(height, width, 0);
+    Target target(height, width * bits / 8, 0);
     l3_info info{};
     info.width = width;
     info.height = height;
     info.channels = 1;
-    info.bits = 8;
+    info.bits = bits;
     BatchTile tile{};
     tile.size = uint32_t(bytes.size());
-    decode_tile(buffer, describe(info, {0, 0, width, height}, target), tile);
+    decode_tile(kernel, buffer, describe(info, {0, 0, width, height}, target), tile);
     if (damaged) continue;
-    Planes<uint8_t> planes;
-    const FastChannel &channel = parsed.channels[0];
-    CHECK_EQUAL(kPortableKernels.of_8_bits.decode_channel(buffer.data(), channel, choice.shape, planes.plane[0]),
-                channel.end);
-    for (uint32_t y = 0; y < height; y++)
-      CHECK(std::equal(planes.plane[0] + y * L3_TILE, planes.plane[0] + y * L3_TILE + width,
-                       target.pixels() + y * width));
+    if (bits == 8)
+      check_rows<uint8_t>(kPortableKernels.of_8_bits, buffer, parsed, choice.shape, target);
+    else
+      check_rows<uint16_t>(kPortableKernels.of_16_bits, buffer, parsed, choice.shape, target);
   }
 }

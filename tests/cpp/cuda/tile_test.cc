@@ -1,13 +1,14 @@
-// The general kernel, run in lock step on the CPU, against the CPU decoder.
-#include "cuda/general_tile.h"
-
+// Whatever can be wanted of a tile, from the kernels for all tiles of their depth in lock step on the CPU, against the
+// CPU decoder.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "checked_lanes.h"
+#include "cuda/general_tile.h"
 #include "images.h"
-#include "lockstep/host_lanes.h"
+#include "lockstep_fast_tile.h"
 #include "testing.h"
 
 using namespace l3;
@@ -15,20 +16,36 @@ using namespace l3;
 namespace {
 
 // Lanes that fail the test where one reads or writes beyond its bounds, sanitizer or not.
-struct BoundedLanes : HostLanes {
-  static inline size_t readable;  // bytes of the tile and its slack
+struct BoundedLanes : CheckedLanes {
+  static inline const uint8_t *tile;  // its bytes
+  static inline size_t readable;      // bytes of the tile and its slack
 
   static Number load_16(const uint8_t *bytes, const Number &position) {
-    for (const uint32_t at : position.lane) CHECK(size_t(at) + 2 <= readable);
+    check_bounds(bytes, position, 2);
     return HostLanes::load_16(bytes, position);
+  }
+  template <uint32_t count>
+  static void load_words(const uint8_t *bytes, const Number &position, Number (&words)[count]) {
+    check_bounds(bytes, position, 4 * count);
+    CheckedLanes::load_words(bytes, position, words);
+  }
+  template <uint32_t count>
+  static void load_words_of_bit(const uint8_t *bytes, const Number &bit, Number (&words)[count]) {
+    load_words(bytes, bit >> 5 << 2, words);
   }
   template <typename Sample>
   static void store(Sample *plane, const Number &position, const Number &value, const Number &condition = 1) {
     for (uint32_t i = 0; i < kCount; i++) CHECK(!condition.lane[i] || position.lane[i] < kPlaneSize);
     HostLanes::store(plane, position, value, condition);
   }
+
+ private:
+  static void check_bounds(const uint8_t *bytes, const Number &position, size_t size) {
+    if (bytes != tile) return;
+    for (const uint32_t at : position.lane) CHECK(at + size <= readable);
+  }
 };
-static_assert(Lanes<BoundedLanes>);
+static_assert(WordLanes<BoundedLanes>);
 
 struct Request {
   l3_rect region;
@@ -75,19 +92,32 @@ BatchImage describe(const l3_info &info, const Request &request, Rows &rows) {
   return image;
 }
 
-// A block of the kernel: its threads and teams one after the other. Shared memory holds what an earlier block may have
-// left there.
+// A block of the general kernel: its threads and teams one after the other. Shared memory holds what an earlier block
+// may have left there.
 template <typename Sample>
 void run_block(const TilePart &tile, Random &random) {
-  FastTile fast;
-  std::memset(&fast, 0xEE, sizeof fast);
-  if (!general::parse(tile, &fast)) return;
   std::vector<Sample> planes(tile.image.channels * kPlaneSize);
   for (Sample &sample : planes) sample = Sample(random());
   for (uint32_t team = 0; team < general::kTeams; team++)
-    general::decode_channel<BoundedLanes>(tile, fast, team, planes.data());
-  for (uint32_t thread = 0; thread < general::kThreads; thread++)
-    general::write_part(tile, fast, planes.data(), thread);
+    general::decode_channel<BoundedLanes>(tile, team, planes.data());
+  for (uint32_t thread = 0; thread < general::kThreads; thread++) general::write_part(tile, planes.data(), thread);
+}
+
+// Decodes the tile that stands in `buffer`, unless the host would see from its heads alone that it is broken.
+void decode_tile(const Bytes &buffer, const BatchImage &image, const BatchTile &tile, Random &random) {
+  BoundedLanes::tile = buffer.data();
+  BoundedLanes::readable = buffer.size();
+  const TilePart part(buffer.data(), image, tile);
+  if (image.profile == L3_PROFILE_FAST) {
+    FastTile parsed;
+    if (parse_fast_tile(buffer.data(), tile.size, image.channels, image.bits, part.shape, &parsed)) return;
+    const TileKind one = image.bits == 8 ? TileKind::kFull8x1 : TileKind::kFast16x1;
+    decode_fast_tile<BoundedLanes>(of_channels(one, image.channels), buffer.data(), image, tile);
+  } else if (image.bits == 8) {
+    run_block<uint8_t>(part, random);
+  } else {
+    run_block<uint16_t>(part, random);
+  }
 }
 
 Rows lockstep_rows(const l3_file &parsed, const Request &request, Random &random) {
@@ -102,12 +132,7 @@ Rows lockstep_rows(const l3_file &parsed, const Request &request, Random &random
       // Just as many bytes after the tile as may be read; none after stored pixels.
       Bytes buffer = random.bytes(size + (info.profile == L3_PROFILE_RAW ? 0 : kMaxOverread));
       std::copy_n(parsed.payload + start, size, buffer.begin());
-      BoundedLanes::readable = buffer.size();
-      const TilePart tile(buffer.data(), image, BatchTile{0, size, 0, uint16_t(x), uint16_t(y)});
-      if (info.bits == 8)
-        run_block<uint8_t>(tile, random);
-      else
-        run_block<uint16_t>(tile, random);
+      decode_tile(buffer, image, BatchTile{0, size, 0, uint16_t(x), uint16_t(y)}, random);
     }
   return rows;
 }
@@ -287,7 +312,6 @@ TEST(greediest_streams) {
       const size_t size = bytes.size();
       bytes.resize(size + kMaxOverread, 0xFF);
       const Bytes buffer(bytes.begin(), bytes.end());
-      BoundedLanes::readable = buffer.size();
       l3_info info{};
       info.width = info.height = L3_TILE;
       info.channels = 1;
@@ -296,13 +320,9 @@ TEST(greediest_streams) {
       const Request request{{0, 0, L3_TILE, L3_TILE}};
       Rows rows(info, request);
       const BatchImage image = describe(info, request, rows);
-      const TilePart tile(buffer.data(), image, BatchTile{0, uint32_t(size), 0, 0, 0});
-      FastTile fast;
-      CHECK(general::parse(tile, &fast));
-      if (bits == 8)
-        run_block<uint8_t>(tile, random);
-      else
-        run_block<uint16_t>(tile, random);
+      FastTile parsed;
+      CHECK(!parse_fast_tile(buffer.data(), uint32_t(size), 1, bits, {L3_TILE, L3_TILE}, &parsed));
+      decode_tile(buffer, image, BatchTile{0, uint32_t(size), 0, 0, 0}, random);
     }
   }
 }

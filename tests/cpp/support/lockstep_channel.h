@@ -1,6 +1,5 @@
-// Decoding a channel of a `fast` tile with a team of 16 lanes, a group of 4 x 2 samples each: the form in which a GPU
-// does it, and the meaning that all back ends are tested against. docs/format.md, "Body with predictors 0 … 4", in
-// statements.
+// Decoding a channel of a `fast` tile with a team of 16 lanes, a group of 4 x 2 samples each: the meaning that all back
+// ends are tested against. docs/format.md, "Body with predictors 0 … 4", in statements.
 #pragma once
 
 #include "format/fast_tile.h"

@@ -1,5 +1,5 @@
-// Decoding a label map with a team of 16 lanes, a group of 4 x 2 samples each. docs/format.md, "Body with predictor 7",
-// in statements.
+// Decoding a label map with a team of 16 lanes, a group of 4 x 2 samples each: the meaning that all back ends are
+// tested against. docs/format.md, "Body with predictor 7", in statements.
 //
 // Masks and ranks are found by prefix sums of the marks before them, so a row pair has no step that is serial across
 // groups. Nothing is checked here: parse_label_map accepts only what decodes. A body that it would refuse gives other
