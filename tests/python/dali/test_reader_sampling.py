@@ -348,7 +348,11 @@ def test_wrong_weights_are_errors(root, reader, arguments, message):
 
 @both_readers
 @pytest.mark.parametrize("argument", ["weights", "class_proportions"])
-@pytest.mark.parametrize("values", [{0: 1}, ["a", "b"], [[1], [2]], 1.5, [1j], (1 for _ in range(19))], ids=str)
+@pytest.mark.parametrize(
+    "values",
+    [{0: 1}, ["a", "b"], [[1], [2]], 1.5, [1j], (1 for _ in range(19))],
+    ids=["dict", "texts", "nested", "number", "complex", "generator"],  # the same in every process
+)
 def test_weights_are_lists_of_numbers(root, reader, argument, values):
     with pytest.raises((TypeError, ValueError), match=f"{argument} must be a list of numbers"):
         reader(file_root=root, **{argument: values})
