@@ -3,6 +3,7 @@
 #include "dataset/checksum.h"
 
 namespace dali_l3::loader {
+
 Settings fingerprint(const Catalogue &catalogue, bool formats, bool sizes) {
   Checksum name, label, format, size;
   for (const Entry &entry : catalogue.entries) {
