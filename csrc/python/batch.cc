@@ -11,9 +11,10 @@
 namespace dali_l3::python {
 namespace {
 
-// Tiles in a piece: some 100 microseconds of work, so that taking a piece costs nothing beside it and one image still
-// occupies all threads.
-constexpr uint32_t kTilesPerPiece = 64;
+// Tiles in a piece. The first pieces are large: threads that work on different images take less CPU time than threads
+// that share one. The last are small, so that all threads end at about the same time; yet each is some 100 microseconds
+// of work, beside which taking it costs nothing.
+constexpr uint64_t kLeastTiles = 64, kMostTiles = 1024;
 
 // A run of tiles of one image: the unit of work that threads take.
 struct Piece {
@@ -61,12 +62,17 @@ std::vector<py::array> outputs_for(const Images &images, const py::object &out) 
   return outputs;
 }
 
-std::vector<Piece> pieces_of(const Images &images) {
+std::vector<Piece> pieces_of(const Images &images, int threads) {
+  uint64_t left = 0;
+  for (const EncodedImage &image : images) left += image.tile_count();
   std::vector<Piece> pieces;
   for (size_t i = 0; i < images.size(); ++i) {
-    const uint32_t tiles = images[i].tile_count();
-    for (uint32_t first = 0; first < tiles; first += kTilesPerPiece)
-      pieces.push_back({i, first, std::min(kTilesPerPiece, tiles - first)});
+    const uint32_t count = images[i].tile_count();
+    for (uint32_t first = 0, tiles; first < count; first += tiles, left -= tiles) {
+      const uint64_t share = std::clamp(left / 4 / uint64_t(threads), kLeastTiles, kMostTiles);
+      tiles = uint32_t(std::min<uint64_t>(share, count - first));
+      pieces.push_back({i, first, tiles});
+    }
   }
   return pieces;
 }
@@ -85,7 +91,7 @@ py::list decode_batch(const py::list &images, const py::object &out, const py::l
   std::vector<l3_output> destinations;
   for (py::array &output : outputs) destinations.push_back(destination(output, bytes >= L3_BYPASS_CACHE_SIZE));
 
-  const std::vector<Piece> pieces = pieces_of(encoded);
+  const std::vector<Piece> pieces = pieces_of(encoded, threads);
   run_in_threads(pieces.size(), threads, [&](size_t i) {
     const auto &[image, first, tiles] = pieces[i];
     encoded[image].decode(destinations[image], decode_options(verify), first, tiles);

@@ -8,9 +8,8 @@
 #include <exception>
 #include <limits>
 #include <mutex>
-#include <system_error>
-#include <thread>
-#include <vector>
+
+#include "helpers.h"
 
 namespace dali_l3::python {
 namespace {
@@ -71,20 +70,14 @@ void run_in_threads(size_t count, int threads, const std::function<void(size_t)>
   Work shared(count, work);
   {
     py::gil_scoped_release release;
-    std::vector<std::thread> others;
-    const size_t wanted = std::min<size_t>(threads, count);
-    try {
-      while (others.size() + 1 < wanted) others.emplace_back([&] { shared.run([] {}); });
-    } catch (const std::system_error &) {
-      // No more threads are to be had: those that there are do the work.
-    }
+    const std::function<void()> help = [&] { shared.run([] {}); };
+    const Helpers helpers(count == 0 ? 0 : std::min<size_t>(threads, count) - 1, help);
     auto checked = Clock::now();
     shared.run([&] {
       if (Clock::now() - checked < kSignalsInterval) return;
       check_signals();
       checked = Clock::now();
     });
-    for (std::thread &other : others) other.join();
   }
   shared.rethrow();
 }

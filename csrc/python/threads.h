@@ -1,4 +1,4 @@
-// Work in threads that live as long as one call: a pool would not survive a fork.
+// Items of work that threads share.
 #pragma once
 
 #include <cstddef>

@@ -57,7 +57,8 @@ def decode_batch(
         out: Memory to decode into, for images of one shape and dtype: an array (N, H, W) or (N, H, W, C), or whatever
             else `decode` takes. Or a list of such, one for each image.
         threads: How many threads to use, the caller's among them; by default one for each CPU that this process may
-            run on. They live as long as the call, so that it works in forked processes too.
+            run on. The others wait for the next call, no more of them than there are CPUs, and end before a fork, so
+            that it works in forked processes too.
         roi: Region ``(top, left, height, width)`` of every image, or a sequence with one, or None, for each.
         verify: Whether to check the tiles' checksums, as for `decode`.
 

@@ -1,5 +1,6 @@
 """decode_batch: what decode gives, for many images at once, in native threads; and what is wrong with which."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -262,9 +263,56 @@ class TestThreadsAndProcesses:
             while not done.is_set():
                 seen.add(len(os.listdir("/proc/self/task")) - before)
             thread.join()
-            print(max(seen), len(os.listdir("/proc/self/task")) - before)
+            print(max(seen))
         """
-        assert run_python(program) == "3 0"
+        assert run_python(program) == "3"
+
+    def test_no_more_threads_than_cpus_wait_for_the_next_call(self, run_python):
+        program = """if True:
+            import os, numpy as np, dali_l3
+            def threads():
+                return len(os.listdir("/proc/self/task")) - before
+            blobs, before = [dali_l3.encode(np.zeros((64, 64), np.uint8))] * 20, len(os.listdir("/proc/self/task"))
+            for threads_wanted in (1, 10, 1, 20):
+                dali_l3.decode_batch(blobs, threads=threads_wanted)
+                print(threads())
+            if os.fork() == 0:
+                dali_l3.decode_batch(blobs, threads=2)
+                os._exit(0)
+            print(threads(), os.wait()[1])
+        """
+        few, many = min(9, os.cpu_count()), min(19, os.cpu_count())
+        assert run_python(program).split() == [str(number) for number in (0, few, few, many, 0, 0)]
+
+    def test_its_threads_take_no_signals(self, run_python):
+        program = """if True:
+            import os, re, pathlib, numpy as np, dali_l3
+            before = set(os.listdir("/proc/self/task"))
+            dali_l3.decode_batch([dali_l3.encode(np.zeros((64, 64), np.uint8))] * 2, threads=2)
+            for task in set(os.listdir("/proc/self/task")) - before:
+                blocked = re.search(r"SigBlk:\\s*(\\w+)", pathlib.Path(f"/proc/self/task/{task}/status").read_text())[1]
+                print(bool(int(blocked, 16) >> 1 & 1), bool(int(blocked, 16) >> 14 & 1))
+        """
+        assert run_python(program) == "True True"  # SIGINT, SIGTERM
+
+    def test_forks_while_other_threads_decode(self, run_python):
+        program = """if True:
+            import os, threading, numpy as np, dali_l3
+            blobs = [dali_l3.encode(np.full((64, 64), number, np.uint8)) for number in range(8)]
+            over = threading.Event()
+            def decode():
+                while not over.is_set():
+                    dali_l3.decode_batch(blobs, threads=3)
+            threads = [threading.Thread(target=decode) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for _ in range(50):
+                if os.fork() == 0:
+                    os._exit(sum(int(part[0, 0]) for part in dali_l3.decode_batch(blobs, threads=3)))
+                print(os.waitstatus_to_exitcode(os.wait()[1]))
+            over.set()
+        """
+        assert run_python(program).split() == ["28"] * 50
 
     def test_called_from_many_threads(self):
         results = [None] * 8
