@@ -5,8 +5,8 @@
 >>> for images, labels in loader: ...
 
 The data set says which part of which file a sample is; ``collate`` reads and decodes all of a batch in native threads,
-straight into one tensor: in pinned memory where there is a CUDA device, and in shared memory in a worker process. Of a
-file no more is read than its window needs.
+straight into one tensor: in pinned memory where there is a CUDA device, and in shared memory in a worker process, which
+uses that again. Of a file no more is read than its window needs.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import torch
 from torch.utils.data import Dataset, get_worker_info
 
 from ._arguments import integer, type_error
+from ._lending import lend
 from .batches import decode_sources
 from .image_files import StrPath, imshape
 from .jobs.outcomes import Outcome
@@ -150,12 +152,16 @@ def _decode(paths: list[str], windows: list[Roi | None], threads: int | None) ->
     def allocate(shapes: Shapes, dtypes: DTypes) -> list[NDArray[Any]]:
         nonlocal batch
         _check_same(paths, shapes, dtypes)
-        batch = _memory((len(paths), *shapes[0]), getattr(torch, dtypes[0].name))
-        return list(batch.numpy())
+        shape, dtype = (len(paths), *shapes[0]), dtypes[0]
+        if get_worker_info() is None:
+            batch = torch.empty(shape, dtype=getattr(torch, dtype.name), pin_memory=torch.cuda.is_available())
+            return list(batch.numpy())
+        size = math.prod(shape) * dtype.itemsize
+        memory, storage = lend(size)
+        batch = torch.empty(0, dtype=getattr(torch, dtype.name)).set_(storage).view(shape)
+        return list(np.frombuffer(memory, dtype, math.prod(shape)).reshape(shape))
 
     decode_sources(list(paths), None, threads, windows, None, allocate)
-    if get_worker_info() is not None:
-        batch = _shared(batch)
     return batch.permute(0, 3, 1, 2) if batch.ndim == 4 else batch
 
 
@@ -169,35 +175,6 @@ def _check_same(paths: list[str], shapes: Shapes, dtypes: DTypes) -> None:
                 f"{path} is {described(number)}, but {paths[0]} is {described(0)}: "
                 "the images of a batch must be alike; give L3Folder a window, or batch images of one size"
             )
-
-
-_reused = torch.empty(0, dtype=torch.uint8)  # a worker's, whose batches leave it as copies
-
-
-def _memory(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    if get_worker_info() is None:
-        return torch.empty(shape, dtype=dtype, pin_memory=torch.cuda.is_available())
-    global _reused
-    size = math.prod(shape) * dtype.itemsize
-    if len(_reused) < size:
-        _reused = torch.empty(size, dtype=torch.uint8)
-    return _reused[:size].view(dtype).view(shape)
-
-
-def _shared(batch: torch.Tensor) -> torch.Tensor:
-    """A copy that the training process gets as it is.
-
-    It is written as a file: to decode into new shared memory takes longer, for each page has to be faulted in.
-    """
-    size = batch.numel() * batch.itemsize
-    descriptor = os.memfd_create("dali_l3")
-    try:
-        with open(descriptor, "wb", closefd=False) as file:
-            file.write(memoryview(batch.numpy()).cast("B"))
-        storage = torch.UntypedStorage._new_shared_fd_cpu(descriptor, size)
-    finally:
-        os.close(descriptor)
-    return torch.empty(0, dtype=batch.dtype).set_(storage).view(batch.shape)
 
 
 def _size(window: Any) -> tuple[int, int]:

@@ -1,6 +1,8 @@
 """dali_l3.torch in DataLoaders: every sample once, windows, targets, workers of both kinds, and what is refused."""
 
 import functools
+import gc
+import os
 import re
 
 import numpy as np
@@ -14,6 +16,7 @@ import dali_l3
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch.utils.data import ConcatDataset, DataLoader, Subset  # noqa: E402
 
+from dali_l3 import _lending  # noqa: E402
 from dali_l3.torch import L3Folder, collate  # noqa: E402
 
 SHAPE = (150, 200, 3)
@@ -213,9 +216,142 @@ class TestWorkers:
         """
         assert run_python(program) == "True True\nTrue True"
 
+    @pytest.mark.parametrize("method", ["fork", "spawn"])
+    def test_what_is_held_stays_as_it_is(self, run_python, root, masks, method):
+        """Whether as a batch or as a part of one, while the worker goes on with memory that came back."""
+        program = f"""if True:
+            import re, numpy as np, torch, dali_l3
+            from pathlib import Path
+            from torch.utils.data import DataLoader
+            from dali_l3.torch import L3Folder, collate
+
+            def mapped():
+                return set(re.findall(r"(\\d+) +/memfd:dali_l3", Path("/proc/self/maps").read_text()))
+
+            def main():
+                dataset = L3Folder({str(root)!r}, targets={str(masks)!r})
+                wanted = [dali_l3.imread(sample.path).astype(int).sum() for sample in dataset]
+                loader = DataLoader(
+                    dataset, batch_size=1, num_workers=1, collate_fn=collate, persistent_workers=True,
+                    multiprocessing_context={method!r},
+                )
+                files = set()
+                for epoch in range(4):
+                    for images, targets in loader:
+                        files |= mapped()
+                print(len(files) < 4 * 2 * len(dataset) / 4, end=" ")
+                held = [batch for epoch in range(3) for batch in loader]
+                for images, targets in loader:  # which uses again what is not held
+                    assert torch.equal(images[:, 0] // 16, targets)
+                print([int(images.sum()) for images, _ in held] == wanted * 3, end=" ")
+                print(all(torch.equal(images[:, 0] // 16, targets) for images, targets in held), end=" ")
+                parts = [images[0, :, :2, :2].numpy() for images, _ in held]
+                copies = [part.copy() for part in parts]
+                del held, images, targets
+                for images, targets in loader:
+                    assert torch.equal(images[:, 0] // 16, targets)
+                print(all(map(np.array_equal, parts, copies)))
+
+            if __name__ == "__main__":
+                main()
+        """
+        assert run_python(program) == "True True True True"
+
+    def test_batches_that_a_worker_goes_on_with(self, run_python, root):
+        """What a worker makes of a batch, and PyTorch's other way to share memory."""
+        program = f"""if True:
+            import torch, dali_l3
+            from torch.utils.data import DataLoader
+            from dali_l3.torch import L3Folder, collate
+
+            def scaled(samples):
+                images, labels = collate(samples)
+                return images.float() / 255, images[:, :1], labels
+
+            def share_by_name(number):
+                torch.multiprocessing.set_sharing_strategy("file_system")
+
+            dataset = L3Folder({str(root)!r})
+            wanted = [torch.from_numpy(dali_l3.imread(sample.path)).permute(2, 0, 1) for sample in dataset]
+            for init in (None, share_by_name):
+                loader = DataLoader(dataset, num_workers=1, collate_fn=scaled, worker_init_fn=init)
+                batches = [batch for epoch in range(2) for batch in loader]
+                same = [
+                    torch.equal(images[0], image.float() / 255) and torch.equal(red[0], image[:1])
+                    for (images, red, _), image in zip(batches, wanted * 2, strict=True)
+                ]
+                print(all(same))
+        """
+        assert run_python(program).split() == ["True", "True"]
+
     def test_workers_draw_different_windows(self, root):
         loader = DataLoader(
             L3Folder(root, window=(10, 10)), batch_size=5, num_workers=2, collate_fn=list, generator=torch.Generator()
         )
         first, second = ([sample.window for sample in batch] for batch in loader)
         assert first != second
+
+
+class TestLending:
+    """Of memory, within one process."""
+
+    @pytest.fixture(autouse=True)
+    def _nothing_kept(self):
+        _lending._kept.clear()
+
+    def test_what_is_back_is_used_again(self):
+        memory, storage = _lending.lend(1000)
+        memory[:3] = b"abc"
+        tensor = torch.empty(0, dtype=torch.uint8).set_(storage)
+        assert (tensor.shape, bytes(tensor[:3].numpy())) == ((1000,), b"abc")
+        part = tensor[5:].numpy()
+        del storage, tensor
+        assert _lending.lend(10)[0] is not memory
+        del part
+        assert _lending.lend(1000)[0] is memory
+
+    def test_what_another_process_has_is_not_back(self):
+        memory, storage = _lending.lend(1000)
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(writer)
+            os.read(reader, 1)  # until the parent closes the pipe
+            os._exit(0)
+        del storage
+        other = _lending.lend(1000)[0]
+        os.close(writer)
+        os.waitpid(child, 0)
+        os.close(reader)
+        assert other is not memory
+        assert _lending.lend(1000)[0] is memory
+
+    def test_too_small_memory_makes_room(self):
+        for size in (10, 20, 30):
+            _lending.lend(size)
+        assert [memory.size for memory in _lending._kept] == [30]
+
+    def test_the_smallest_that_suffices(self):
+        lent = [_lending.lend(size) for size in (30, 10, 20)]
+        memories = [memory for memory, _ in lent]
+        lent.clear()
+        assert _lending.lend(15)[0] is memories[2]
+
+    def test_no_more_is_kept_than_so_many(self):
+        lent = [_lending.lend(10) for _ in range(_lending.KEPT + 3)]
+        assert len({id(memory) for memory, _ in lent}) == _lending.KEPT + 3
+        assert len(_lending._kept) == _lending.KEPT
+
+    def test_descriptors_are_closed(self):
+        gc.collect()
+        before = len(os.listdir("/proc/self/fd"))
+        lent = [_lending.lend(10) for _ in range(50)]
+        lent.clear()
+        assert len(os.listdir("/proc/self/fd")) <= before + 2 * _lending.KEPT
+
+    def test_a_child_keeps_nothing_of_its_parent(self):
+        _lending.lend(10)
+        child = os.fork()
+        if child == 0:
+            os._exit(len(_lending._kept))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
