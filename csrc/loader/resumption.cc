@@ -14,9 +14,6 @@ namespace {
 // Arguments that may differ where the rest of an epoch is dealt to other shards.
 constexpr const char *kOfTheWorld[] = {"batch_size", "num_shards", "stick_to_shard", "pad_last_batch", "cache_size"};
 
-// Arguments of which a checkpoint has no more than a checksum.
-constexpr const char *kSummed[] = {"weights", "class_proportions"};
-
 // Bounds of what is planned again to find the rest of an epoch. What lies beyond comes from a checkpoint that was made
 // by hand.
 constexpr size_t kMostStages = 1000;
@@ -38,10 +35,7 @@ std::vector<Difference> differences(const Settings &saved, const Settings &own) 
   for (const auto &[name, value] : own) {
     const std::string *theirs = find(saved, name);
     if (!theirs || *theirs == value) continue;
-    const bool is_summed = std::ranges::find(kSummed, name) != std::end(kSummed);
-    found.push_back(
-        {name, name + ": " +
-                   (is_summed ? "not those in the checkpoint" : *theirs + " in the checkpoint, " + value + " here")});
+    found.push_back({name, name + ": " + *theirs + " in the checkpoint, " + value + " here"});
   }
   return found;
 }

@@ -86,8 +86,8 @@ def decode_sources(
 ) -> Any:
     """`decode_batch` for bytes and str. `allocate` may provide the memory once shapes and dtypes are known."""
     threads = len(os.sched_getaffinity(0)) if threads is None else integer("threads", threads)
-    if threads < 1:
-        raise ValueError(f"threads must be at least 1, not {threads}")
+    if not 1 <= threads < 2**31:
+        raise ValueError(f"threads must be at least 1 and below 2**31, not {threads}")
     rois = _regions(roi, len(sources))
     verify = optional_flag("verify", verify)
     if out is not None:

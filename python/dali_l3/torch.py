@@ -134,8 +134,11 @@ def collate(samples: Sequence[Sample], threads: int | None = None) -> tuple[torc
 
     Raises:
         OSError, L3Error: As `dali_l3.decode_batch`.
-        ValueError: The images differ in shape or dtype; the message starts with the path of the first that does.
+        ValueError: There are no samples, or the images differ in shape or dtype; the message starts with the path of
+            the first that does.
     """
+    if not samples:
+        raise ValueError("samples is empty: there is nothing to make a batch of")
     if threads is None and get_worker_info() is not None:
         threads = 1
     windows = [sample.window for sample in samples]

@@ -3,6 +3,7 @@
 #include "arguments/sampling.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <stdexcept>
 #include <utility>
@@ -17,6 +18,9 @@
 
 namespace dali_l3::loader {
 namespace {
+
+// Of a list that an error can show.
+constexpr size_t kNumbersInCheckpoint = 32;
 
 std::vector<FormatGroup> groups_of(const Catalogue &catalogue, const ShardOptions &shards, bool draw) {
   return format_groups(formats_of(catalogue), shards, draw);
@@ -71,18 +75,26 @@ void visit_settings(LiquidArguments &arguments, Visit visit) {
 }
 // @}
 
-// The checksum of an argument that is a list.
-std::string checksum_of(const std::optional<std::vector<float>> &values) {
+// The numbers of a short list; of a longer one how many there are, and their checksum.
+std::string text_of(const std::optional<std::vector<float>> &values) {
   if (!values) return "None";
-  Checksum checksum;
-  checksum.add(values->data(), values->size() * sizeof(float));
-  return checksum.text();
+  if (values->size() > kNumbersInCheckpoint) {
+    Checksum checksum;
+    checksum.add(values->data(), values->size() * sizeof(float));
+    return std::to_string(values->size()) + "_numbers_of_checksum_" + checksum.text();
+  }
+  std::string text;
+  for (const float value : *values) {
+    char digits[32];
+    text.append(text.empty() ? "[" : ",").append(digits, std::to_chars(digits, std::end(digits), value).ptr);
+  }
+  return text + "]";
 }
 
 // Compared, but not found again from a checkpoint: see draws_by_weights().
 Settings settings_of(const WeightingArguments &weighting) {
-  return {{"weights", checksum_of(weighting.weights)},
-          {"class_proportions", weighting.class_balanced ? "balanced" : checksum_of(weighting.class_proportions)},
+  return {{"weights", text_of(weighting.weights)},
+          {"class_proportions", weighting.balanced() ? "balanced" : text_of(weighting.class_proportions)},
           {"epoch_size", weighting.epoch_size ? to_text(*weighting.epoch_size) : "None"}};
 }
 

@@ -34,7 +34,7 @@ std::map<int, double> proportions(const WeightingArguments &arguments, const Cat
     if (label < 0 || static_cast<size_t>(label) >= given.size())
       throw std::runtime_error("class_proportions has " + counted(given.size(), "number") + ", none for the label " +
                                std::to_string(label));
-    proportion = given[label];
+    if (!arguments.balanced()) proportion = given[label];
   }
   for (size_t label = 0; label < given.size(); label++) {
     if (given[label] > 0 && !by_label.contains(static_cast<int>(label)))

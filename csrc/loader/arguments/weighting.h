@@ -1,6 +1,7 @@
 // How often samples are drawn, by the arguments that all readers share.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -20,7 +21,13 @@ struct WeightingArguments {
 
   /** Whether samples are drawn at all. Otherwise each comes once in an epoch. */
   bool used() const { return weights || by_class() || epoch_size; }
+  /** Proportions that are all equal are those of balanced classes. */
+  bool balanced() const { return class_balanced || (class_proportions && all_equal(*class_proportions)); }
   bool by_class() const { return class_proportions || class_balanced; }
+
+  static bool all_equal(const std::vector<float> &numbers) {
+    return std::ranges::all_of(numbers, [&](float number) { return number == numbers.front(); });
+  }
 
   /** Samples of an epoch over all shards. */
   int64_t size(const Catalogue &catalogue) const {

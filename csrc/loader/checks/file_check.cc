@@ -79,6 +79,10 @@ void check_content(const std::string &path, FileFormat format, std::span<const u
   refuse(path, problem_of_content(format, file));
 }
 
+void refuse_garbage(const std::string &path, std::span<const uint8_t> head) {
+  if (is_named_as_image(path) && !sniffed_name(head)) fail_file(path, "of no known image format, in spite of its name");
+}
+
 void refuse_lfs_pointer(const std::string &path, std::span<const uint8_t> head) {
   static_assert(sizeof l3::kLfsPointer <= kLfsBytes);
   if (l3::is_lfs_pointer(head.data(), head.size())) throw std::runtime_error(path + " " + l3::kIsLfsPointer);

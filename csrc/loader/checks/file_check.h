@@ -33,6 +33,9 @@ void check_header(const std::string &path, FileFormat format, uint64_t file_size
  */
 void check_content(const std::string &path, FileFormat format, std::span<const uint8_t> file);
 
+/** Throws std::runtime_error, naming the file, if its name ends as that of an image, and it begins as no image does. */
+void refuse_garbage(const std::string &path, std::span<const uint8_t> head);
+
 /** So many leading bytes of a file are all that refuse_lfs_pointer() looks at. */
 inline constexpr size_t kLfsBytes = 64;
 

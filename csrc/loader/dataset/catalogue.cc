@@ -42,6 +42,8 @@ void check_arguments(const CatalogueOptions &options) {
   require(options.label_columns >= 0, "The argument label_columns must not be negative");
   require((options.label_columns > 0) == (options.label_values || (options.file_list && options.label_columns > 0)),
           "The argument label_columns goes with label_values or file_list");
+  require(companion_count(options) > 0 || options.missing_companions == CatalogueOptions{}.missing_companions,
+          "The argument missing_companions needs companions or companion_files");
   require(options.missing_companions.size() == 1 || options.missing_companions.size() == companion_count(options),
           "The argument missing_companions needs one value, or as many as there are companions");
   require(std::ranges::none_of(options.missing_companions, &std::string::empty),
@@ -152,6 +154,7 @@ FileFormat look_at_file(const std::string &path, bool sniffs, bool checks_header
   uint8_t bytes[std::max(kSniffedBytes, kLfsBytes)];
   const std::span<const uint8_t> head(bytes, read(0, bytes));
   refuse_lfs_pointer(path, head);
+  if (checks_header) refuse_garbage(path, head);
   const FileFormat format = sniff(head);
   if (checks_header) check_header(path, format, file.size, read);
   return format;

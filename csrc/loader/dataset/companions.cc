@@ -36,8 +36,11 @@ PathTemplate::PathTemplate(const std::string &text) {
         token.new_text = edit.substr(slash + 1);
         edit = edit.substr(0, slash);
       } else {
+        // Where a shell has two signs it looks for a pattern, which would be taken for text here.
+        if (edit.starts_with(field[name_end])) fail("two signs in {" + field + "}, of which one is enough");
         token.edit = field[name_end] == '%' ? Edit::remove_end : Edit::remove_start;
       }
+      if (edit.find_first_of("*?") != std::string::npos) fail("a pattern in {" + field + "}: give the text itself");
       if (edit.empty()) fail("no text to look for in {" + field + "}");
       token.old_text = std::move(edit);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 #include <string_view>
 
 namespace dali_l3::loader {
@@ -43,6 +44,10 @@ constexpr Signature kBitmaps[] = {
     {"PT"sv, "OS/2 pointer"},         {"CP"sv, "OS/2 pointer"},
 };
 constexpr uint8_t kBitmapHeaderSizes[] = {12, 16, 40, 52, 56, 64, 108, 124};
+
+// Endings of names of which it is certain that such files have one of the signatures.
+constexpr std::string_view kEndings[] = {"l3",  "png", "jpg", "jpeg", "bmp", "tif", "tiff", "webp",
+                                         "pnm", "ppm", "pgm", "pbm",  "pam", "jp2", "gif",  "npy"};
 
 // By the brand that follows "ftyp".
 constexpr Signature kHeif[] = {
@@ -104,6 +109,14 @@ const char *format_name(FileFormat format) {
     case FileFormat::unknown: break;
   }
   return "unknown";
+}
+
+bool is_named_as_image(std::string_view path) {
+  const size_t dot = path.find_last_of("./");
+  if (dot == std::string_view::npos || path[dot] != '.') return false;
+  std::string ending(path.substr(dot + 1));
+  std::ranges::transform(ending, ending.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  return std::ranges::find(kEndings, ending) != std::end(kEndings);
 }
 
 FileFormat sniff(std::span<const uint8_t> head) { return find(head).format; }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace dali_l3::loader {
 
@@ -25,5 +26,8 @@ FileFormat sniff(std::span<const uint8_t> head);
  * "JPEG XL"; nullptr if it begins as no image does. The converter goes by these names.
  */
 const char *sniffed_name(std::span<const uint8_t> head);
+
+/** Whether a file of this path should begin as an image does, by the ending of its name. */
+bool is_named_as_image(std::string_view path);
 
 }  // namespace dali_l3::loader

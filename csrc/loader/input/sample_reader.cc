@@ -59,6 +59,7 @@ Sample SampleReader::read(const std::string &root, const Entry &entry, bool keep
     const std::string companion_path = full_path(root, file.path);
     *last = files_.read(companion_path, allocate);
     refuse_lfs_pointer(companion_path, last->bytes());
+    if (check_ != Check::none || equal_sizes_) refuse_garbage(companion_path, last->bytes());
     check(companion_path, sniff(last->bytes()), last->bytes());
     if (equal_sizes_) require_equal_sizes(path, image_size(image), companion_path, image_size(last->bytes()));
   }

@@ -79,7 +79,9 @@ def _subset(subset: Any) -> dict[str, Any]:
         return {"subset_range": [0.0, float(values)]}
     if values.dtype.kind == "f" and values.shape == (2,):
         return {"subset_range": values.tolist()}
-    if values.dtype.kind in "iu" and values.ndim == 1:
+    if values.dtype.kind in "iuO" and values.ndim == 1 and all(isinstance(item, int) for item in values.tolist()):
+        if not all(-(2**63) <= index < 2**63 for index in values.tolist()):
+            raise ValueError(f"subset must be indices of 64 bits, not {subset!r:.200}")
         return {"subset_indices": values.tolist()}
     raise TypeError(
         "subset must be a fraction, two fractions, a list of indices, a list of paths or the path of a file that "

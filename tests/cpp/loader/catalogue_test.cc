@@ -316,8 +316,13 @@ TEST(headers_of_companions_that_are_images_are_checked) {
   dataset.options.companions = {"../masks/{dir}/{name}"};
   CHECK_EQUAL(list_dataset(dataset.options).entries.size(), size_t{3});
   dataset.options.check_headers = true;
-  CHECK(contains(dataset.error(),
-                 "1 of 3 samples has bad files:\n  " + dataset.path("images/../masks/a/2.png: the file ends within")));
+  const std::string error = dataset.error();
+  CHECK(contains(error, "2 of 3 samples have bad files:\n  "));
+  CHECK(contains(error, dataset.path("images/../masks/a/2.png: the file ends within")));
+  CHECK(contains(error, dataset.path("images/../masks/a/3.png: of no known image format, in spite of its name")));
+  dataset.options.companions = {"../words/{dir}/{stem}.txt"};
+  for (const char *path : {"words/a/1.txt", "words/a/2.txt", "words/a/3.txt"}) dataset.write(path, "no image");
+  CHECK_EQUAL(list_dataset(dataset.options).entries.size(), size_t{3});
 }
 
 TEST(pointers_of_git_lfs_are_named) {
@@ -366,8 +371,9 @@ TEST(companions_are_found_by_their_templates) {
   CHECK_EQUAL(PathTemplate("{relpath/images/masks/fine}").path_for("images/1.png"), "masks/fine/1.png");
   for (const char *absent : {"{stem%x}", "{stem#x}", "{stem/x/y}", "{stem//x/y}"})
     CHECK_EQUAL(PathTemplate(absent).path_for("a/b.png"), "b");
-  for (const char *bad : {"{", "}", "{dir", "dir}", "{stm}", "{}", "{{dir}}", "{stem%}", "{stem#}", "{stem/a}",
-                          "{stem//b}", "{stem///b}", "{%a}", "{stem^a}"}) {
+  for (const char *bad :
+       {"{", "}", "{dir", "dir}", "{stm}", "{}", "{{dir}}", "{stem%}", "{stem#}", "{stem/a}", "{stem//b}", "{stem///b}",
+        "{stem%%a}", "{stem##a}", "{stem%_*}", "{stem#?}", "{stem/a*/b}", "{%a}", "{stem^a}"}) {
     const testing::Context context("%s", bad);
     bool refused = false;
     try {

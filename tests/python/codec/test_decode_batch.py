@@ -231,8 +231,10 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("arguments", "error", "message"),
         [
-            ({"threads": 0}, ValueError, "threads must be at least 1, not 0"),
-            ({"threads": -3}, ValueError, "threads must be at least 1, not -3"),
+            ({"threads": 0}, ValueError, "threads must be at least 1 and below 2**31, not 0"),
+            ({"threads": -3}, ValueError, "threads must be at least 1 and below 2**31, not -3"),
+            ({"threads": 2**31}, ValueError, f"threads must be at least 1 and below 2**31, not {2**31}"),
+            ({"threads": 2**70}, ValueError, f"threads must be at least 1 and below 2**31, not {2**70}"),
             ({"threads": 1.5}, TypeError, "threads must be an integer, not float"),
             ({"verify": 1}, TypeError, "verify must be True or False, not int"),
             ({"roi": 3}, TypeError, "roi must be (top, left, height, width), or one for each image, not int"),

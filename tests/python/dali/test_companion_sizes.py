@@ -149,6 +149,41 @@ def test_what_has_no_size_is_not_compared(folder, companion):
     read(folder).pipeline.run()
 
 
+ENDINGS = (
+    "l3",
+    "png",
+    "JPG",
+    "jpeg",
+    "bmp",
+    "tif",
+    "tiff",
+    "webp",
+    "pnm",
+    "ppm",
+    "pgm",
+    "pbm",
+    "pam",
+    "jp2",
+    "gif",
+    "npy",
+)
+
+
+@pytest.mark.parametrize("arguments", [{"equal_sizes": True}, {"check": "headers"}, {"check": "content"}])
+def test_garbage_in_the_place_of_an_image_is_bad(folder, arguments):
+    """If anything looks at companions at all, and their names are those of images."""
+    (folder / "masks").mkdir()
+    for ending in ENDINGS:
+        for i in range(3):
+            (folder / f"masks/{i}.{ending}").write_bytes(FORMATS["L3"](*SIZE))
+        companions = {"companions": [f"{{dir}}/masks/{{stem}}.{ending}"], "equal_sizes": None}
+        read(folder, **companions | arguments).pipeline.run()
+        (folder / f"masks/1.{ending}").write_bytes(b"any bytes, as many as a signature has")
+        with pytest.raises(RuntimeError, match=rf"1\.{ending}: of no known image format, in spite of its name"):
+            read(folder, **companions | arguments).pipeline.run()
+        read(folder, **companions).pipeline.run()
+
+
 @both_readers
 def test_sizes_are_compared_only_when_asked_for(folder, reader):
     (folder / "1.mask").write_bytes(FORMATS["PNG"](7, 8))

@@ -338,10 +338,6 @@ def files_differ(what: str) -> str:
     return f"{what} of the files: not those in the checkpoint"
 
 
-def weights_differ(name: str) -> str:
-    return f"{name}: not those in the checkpoint"
-
-
 def changes(root: str) -> dict[str, Change]:
     """For each argument one that may have an effect."""
     files = [str(path.relative_to(root)) for path in sorted(Path(root).glob("*/*"))]
@@ -352,8 +348,8 @@ def changes(root: str) -> dict[str, Change]:
         "cache_size": Change(80000, differs("cache_size", 40000, 80000)),
         "case_sensitive_filter": Change(True, differs("files", 23, 14), {"file_filters": ["*.png", "*.JPG"]}),
         "check": Change("headers"),
-        "class_balanced": Change("balanced", weights_differ("class_proportions"), by="class_proportions"),
-        "class_proportions": Change([1, 2, 3], weights_differ("class_proportions")),
+        "class_balanced": Change("balanced", differs("class_proportions", None, "balanced"), by="class_proportions"),
+        "class_proportions": Change([1, 2, 3], differs("class_proportions", None, "[1,2,3]")),
         "companion_files": Change(files, SAME, listed | {"companion_files": files[::-1]}),
         "companions": Change(["../large"], SAME, {"companions": ["{dir}/{name}"]}, files_differ("sizes")),
         "dir_filters": Change(["class0"], differs("files", 23, 8)),
@@ -400,7 +396,7 @@ def changes(root: str) -> dict[str, Change]:
         ),
         "tensor_init_bytes": Change(1000),
         "use_o_direct": Change(True),
-        "weights": Change([1.0] * 22 + [2.0], weights_differ("weights")),
+        "weights": Change([1.0] * 22 + [2.5], differs("weights", None, f"[{'1,' * 22}2.5]")),
     }
 
 
@@ -436,6 +432,50 @@ def test_of_every_argument_it_is_known_whether_the_order_follows_from_it(dataset
             with pytest.raises(ValueError, match=re.escape(change.error(function))):
                 Reading(function, checkpoint=checkpoint, **after)
             Reading(function, checkpoint=checkpoint, **after | {"on_mismatch": "ignore"}).batches(14)
+
+
+@pytest.mark.parametrize("function", [readers.multi_format, readers.liquid])
+def test_what_differs_of_long_lists(dataset, function):
+    files = [str(path) for path in sorted(Path(dataset).glob("*/*"))] * 2
+
+    def read(weights, **arguments):
+        return Reading(function, files=files, weights=weights, **arguments)
+
+    weights = [1.0] * 46
+    checkpoint = read(weights, checkpointing=True).pipeline.checkpoint()
+    read(weights, checkpoint=checkpoint)
+    summed = r"46_numbers_of_checksum_[0-9a-f]{8}"
+    with pytest.raises(ValueError, match=f"weights: {summed} in the checkpoint, {summed} here"):
+        read([1.0] * 45 + [2.0], checkpoint=checkpoint)
+    with pytest.raises(ValueError, match=f"weights: {summed} in the checkpoint, None here"):
+        read(None, checkpoint=checkpoint)
+
+
+@pytest.mark.parametrize("function", [readers.multi_format, readers.liquid])
+@pytest.mark.parametrize("proportions", [[1, 1, 1], [0.1, 0.1, 0.1]])
+def test_equal_proportions_are_balanced_classes(dataset, function, proportions):
+    def read(value, **arguments):
+        return Reading(function, file_root=dataset, class_proportions=value, random_shuffle=True, **arguments)
+
+    reading = read(proportions, checkpointing=True)
+    reading.pass_over(9)
+    checkpoint = reading.pipeline.checkpoint()
+    assert read("balanced", checkpoint=checkpoint).batches(14) == reading.batches(14)
+    with pytest.raises(ValueError, match=re.escape(differs("class_proportions", "balanced", "[1,1,2]"))):
+        read([1, 1, 2], checkpoint=checkpoint)
+
+
+def test_more_companions_are_more_outputs(dataset):
+    """Which DALI refuses, as docs/readers.md says."""
+
+    def read(count, **arguments):
+        companions = ["{dir}/{name}"] * count or None
+        return Reading(readers.multi_format, file_root=dataset, companions=companions, **arguments)
+
+    for before, after, message in ((0, 1, "There's no checkpoint for operator"), (1, 0, "The executor doesn't")):
+        checkpoint = read(before, checkpointing=True).pipeline.checkpoint()
+        with pytest.raises(RuntimeError, match=message):
+            read(after, checkpoint=checkpoint)
 
 
 def test_the_batch_size_and_the_reader(dataset):

@@ -445,6 +445,10 @@ def test_an_empty_companion_is_kept_and_restored(segmentation):
         ("dir}", "an unmatched brace"),
         ("{}", "{}"),
         ("{stem%}", "no text to look for in {stem%}"),
+        ("{stem%%_x}", "two signs in {stem%%_x}, of which one is enough"),
+        ("{stem##x}", "two signs in {stem##x}, of which one is enough"),
+        ("{stem%_*}", "a pattern in {stem%_*}: give the text itself"),
+        ("{name/?/b}", "a pattern in {name/?/b}: give the text itself"),
         ("{stem/a}", "no new text in {stem/a}"),
     ],
 )
@@ -453,6 +457,14 @@ def test_templates_that_make_no_sense(segmentation, template, problem):
         Reading(readers.multi_format, file_root=segmentation, companions=[template])
     assert problem in str(error.value)
     assert "its fields are {dir}, {stem}, {name} and {relpath}" in str(error.value)
+
+
+@both_readers
+def test_missing_companions_of_none(segmentation, reader):
+    message = "The argument missing_companions needs companions or companion_files"
+    for value in ("empty", ["error", "empty"], "mask.png"):
+        with pytest.raises(RuntimeError, match=message):
+            Reading(reader, file_root=segmentation, missing_companions=value)
 
 
 # ---- Bad files ----

@@ -181,6 +181,10 @@ class TestBatches:
         ):
             collate(samples)
 
+    def test_no_samples(self):
+        with pytest.raises(ValueError, match="samples is empty"):
+            collate([])
+
     def test_broken_files_are_named(self, root, tmp_path):
         (tmp_path / "broken.l3").write_bytes((root / "a" / "0.l3").read_bytes()[:-20])
         with pytest.raises(dali_l3.L3Error, match=r"broken\.l3: truncated"):
