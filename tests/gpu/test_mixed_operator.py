@@ -107,6 +107,17 @@ def test_conversions(bits, channels, output_type, device):
 
 
 @each_device
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize(("channels", "output_type"), CONVERSIONS)
+def test_half_precision_is_single_precision_rounded(bits, channels, output_type, device):
+    files = [as_l3(sample_pixels(bits, channels), profile=profile) for profile in PROFILES]
+    arguments = {"output_type": OUTPUT_TYPES[output_type], "device": device}
+    single = decode_batch(l3, files, dtype=types.FLOAT, **arguments)
+    half = decode_batch(l3, files, dtype=types.FLOAT16, **arguments)
+    assert_same(half, [image.astype(np.float16) for image in single])
+
+
+@each_device
 def test_a_batch_mixes_profiles_depths_and_channels(device):
     files = [
         as_l3(textured_image((70 * channels, 50 + bits, channels), f"uint{bits}", channels), profile=profile)
@@ -124,6 +135,38 @@ def test_large_images(device):
 
 
 # ---- Regions ----
+
+
+@each_device
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("dtype", ["UINT8", "UINT16", "FLOAT16"])
+@pytest.mark.parametrize("size", [(1, 1), (64, 64), (77, 101), (200, 261)])
+def test_windows_are_slices(profile, dtype, size, device):
+    """Of images with several windows, one and none."""
+    image = textured_image((200, 261, 3), "uint16" if dtype == "UINT16" else "uint8", 3)
+    generator = np.random.default_rng(4)
+    starts = [generator.integers(0, np.subtract(image.shape[:2], size) + 1, (count, 2)) for count in (5, 0, 1, 9)]
+    windows = [np.concatenate([start, np.full_like(start, size)], axis=1).astype(np.int32) for start in starts]
+    arguments = {"dtype": getattr(types, dtype)}
+    files = [as_l3(image, profile=profile)] * len(windows)
+    (whole,) = decode_batch(l3, files[:1], **arguments)
+    decoded = decode_batch(l3, files, windows=windows, device=device, **arguments)
+    for got, rows in zip(decoded, windows, strict=True):
+        assert got.shape[0] == len(rows)
+        for window, (y, x, height, width) in zip(got, rows, strict=True):
+            np.testing.assert_array_equal(window, whole[y : y + height, x : x + width], strict=True)
+
+
+@each_device
+def test_broken_windows_are_zeros(device):
+    file = bytearray(as_l3(textured_image((128, 128, 3), "uint8", 3)))
+    file[-40] ^= 255  # in the last tile
+    windows = [np.int32([[0, 0, 64, 64], [1, 0, 64, 64]]), np.int32([[0, 0, 64, 64], [64, 64, 64, 64]])]
+    arguments = {"device": device, "on_error": "zeros"}
+    decoded, valid = run_batch(l3, [bytes(file)] * 2, windows=windows, **arguments)
+    assert [bool(flag) for flag in valid] == [True, False]
+    assert decoded[0].any()
+    assert not decoded[1].any()
 
 
 @each_device

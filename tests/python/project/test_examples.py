@@ -73,6 +73,7 @@ def test_encode_decode():
         ("image_decoder.py", ["data/mix"]),
         ("long_tail.py", ["data/l3"]),
         ("masks.py", ["data/l3", "../masks/{dir}/{stem}.png"]),
+        ("windows.py", ["data/l3"]),
         ("resume.py", ["data/l3"]),
         ("dynamic_mode.py", ["data/l3"]),
     ],
