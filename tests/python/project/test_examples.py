@@ -234,6 +234,13 @@ def test_reader_check_benchmark(tmp_path, plugin):
         assert [*formats["L3"]["reader alone"]] == ["none", "headers", "content"]
 
 
+def test_reader_arguments_benchmark(tmp_path, plugin):
+    few = ("--files", 16, "--starts", 1, "--rounds", 1, "--batches", 1)
+    run(BENCHMARKS / "reader_arguments.py", *few, "--out", tmp_path)
+    cases = json.loads((tmp_path / "reader_arguments.json").read_text())["cases"]
+    assert {"nothing", "weights", "subset", "label_columns", "equal_sizes", "paths", "sizes"} < set(cases)
+
+
 def test_endurance_benchmark(plugin):
     output = run(BENCHMARKS / "endurance.py", "--batches", 1500, "--readers", "multi_format", "liquid")
     assert output.count("1500 batches, the statistics add up") == 2
