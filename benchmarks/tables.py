@@ -20,7 +20,15 @@ from gpu import model
 
 RESULTS = Path(__file__).parent / "results"
 MARKED = re.compile(r"(?<=<!-- table: )([\w-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
-NAMES = ("codec", "dali_decode", "liquid", "profiler", "reader_check", "reader_arguments", "python_api")  # of the files of results
+NAMES = (
+    "codec",
+    "dali_decode",
+    "liquid",
+    "profiler",
+    "reader_check",
+    "reader_arguments",
+    "python_api",
+)  # of the files of results
 Row = list[str]
 
 
