@@ -20,15 +20,8 @@ from gpu import model
 
 RESULTS = Path(__file__).parent / "results"
 MARKED = re.compile(r"(?<=<!-- table: )([\w-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
-NAMES = (
-    "codec",
-    "dali_decode",
-    "liquid",
-    "profiler",
-    "reader_check",
-    "reader_arguments",
-    "python_api",
-)  # of the files of results
+# Of the files of results.
+NAMES = ("codec", "dali_decode", "liquid", "profiler", "reader_check", "reader_arguments", "python_api")
 Row = list[str]
 
 

@@ -44,8 +44,8 @@ class Memory:
             return torch.UntypedStorage._new_shared_fd_cpu(lent.fileno(), size)  # which duplicates the descriptor
 
 
-# glibc gives freed memory back to the system, page by page, unless it has seen a larger block come and go. A new process
-# would fetch the memory of a batch's files anew for every batch, which takes a third of its time.
+# glibc gives freed memory back to the system unless it has seen a larger block come and go. A new process would fetch
+# the memory of its files anew for every batch, which takes a third of its time.
 np.empty(31 << 20, np.uint8)
 
 _kept: list[Memory] = []
