@@ -119,6 +119,7 @@ def measure_pieces(photos: datasets.Images, arguments: argparse.Namespace) -> di
                 "pieces": pipeline(piece_paths, decode, batch_size=WHOLES * count),
             }
             measured = take_turns(pipes, wholes * count, arguments.rounds, arguments.seconds)
+            measured["pieces"].images //= count  # figures are for a photograph
             measured["pieces"].images_per_s = [speed / count for speed in measured["pieces"].images_per_s]
             measured["pieces"].cpu_seconds = [seconds * count for seconds in measured["pieces"].cpu_seconds]
             results[name] = {kind: figures(runs) for kind, runs in measured.items()}
