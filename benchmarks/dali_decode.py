@@ -17,6 +17,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -77,11 +78,13 @@ def run(pipe: Pipeline, batches: int) -> None:
             pipe.schedule_run()
 
 
-def write_files(folder: Path, photos: datasets.Images, count: int) -> dict[str, list[str]]:
+def write_files(
+    folder: Path, photos: datasets.Images, count: int, encoders: dict[str, Callable]
+) -> dict[str, list[str]]:
     """Writes `count` files of each type, copies included; returns their paths by type."""
-    paths: dict[str, list[str]] = {suffix: [] for suffix in ENCODERS}
+    paths: dict[str, list[str]] = {suffix: [] for suffix in encoders}
     for number, (name, photo) in zip(range(count), itertools.cycle(photos.items())):
-        for suffix, encode in ENCODERS.items():
+        for suffix, encode in encoders.items():
             path = folder / f"{number:03}-{name}.{suffix}"
             if number < len(photos):
                 path.write_bytes(encode(photo))
@@ -89,6 +92,11 @@ def write_files(folder: Path, photos: datasets.Images, count: int) -> dict[str, 
                 shutil.copyfile(paths[suffix][number % len(photos)], path)
             paths[suffix].append(str(path))
     return paths
+
+
+def mean_size(paths: list[str]) -> float:
+    """Bytes of a file, the mean."""
+    return statistics.mean(Path(path).stat().st_size for path in paths)
 
 
 def check(pipes: dict[str, Pipeline]) -> None:
@@ -100,33 +108,51 @@ def check(pipes: dict[str, Pipeline]) -> None:
                 raise SystemExit(f"sample {index} differs from its PNG")
 
 
+@dataclass
+class Runs:
+    """The timed runs of a pipeline, each of so many images: images/s, and CPU seconds per image of all threads."""
+
+    images: int
+    images_per_s: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
+
+
+def take_turns(pipes: dict[str, Pipeline], files: int, rounds: int, seconds: float) -> dict[str, Runs]:
+    """Times pipelines, which take turns, on datasets of so many files each; a run takes about so many seconds."""
+    batches, measured = {}, {}
+    for name, pipe in pipes.items():
+        epoch = -(-files // pipe.max_batch_size)
+        start(pipe)
+        run(pipe, epoch)  # brings the files into the page cache, and the buffers to their size
+        images_per_s, _ = time_run(pipe, epoch)
+        batches[name] = max(epoch, round(seconds * images_per_s / pipe.max_batch_size))
+        measured[name] = Runs(batches[name] * pipe.max_batch_size)
+    for _ in range(rounds):
+        for name, pipe in pipes.items():
+            images_per_s, cpu_seconds = time_run(pipe, batches[name])
+            measured[name].images_per_s.append(images_per_s)
+            measured[name].cpu_seconds.append(cpu_seconds)
+    return measured
+
+
 def measure(photos: datasets.Images, files: int, rounds: int, seconds: float) -> dict[str, Any]:
     """Images/s, CPU seconds per image and bytes per file of each system, which take turns; medians over the rounds."""
     with tempfile.TemporaryDirectory() as folder:
-        paths = write_files(Path(folder), photos, files)
+        paths = write_files(Path(folder), photos, files, ENCODERS)
         pipes = {name: pipeline(paths[suffix], decode) for name, (suffix, decode) in SYSTEMS.items()}
         # Checked on pipelines of their own, which go on prefetching for as long as they live.
         check({name: pipeline(paths[suffix], decode) for name, (suffix, decode) in SYSTEMS.items()})
-        batches, measured = {}, {name: [] for name in SYSTEMS}
-        epoch = -(-files // BATCH_SIZE)
-        for name, pipe in pipes.items():
-            start(pipe)
-            run(pipe, epoch)  # brings the files into the page cache, and the buffers to their size
-            images_per_s, _ = time_run(pipe, epoch)
-            batches[name] = max(epoch, round(seconds * images_per_s / BATCH_SIZE))
-        for _ in range(rounds):
-            for name, pipe in pipes.items():
-                measured[name].append(time_run(pipe, batches[name]))
-        sizes = {suffix: statistics.mean(Path(path).stat().st_size for path in paths[suffix]) for suffix in paths}
+        measured = take_turns(pipes, files, rounds, seconds)
+        sizes = {suffix: mean_size(paths[suffix]) for suffix in paths}
 
     def figures(name: str) -> dict[str, Any]:
-        speeds, cpu_seconds = zip(*measured[name], strict=True)
+        runs = measured[name]
         return {
-            "images_per_s": statistics.median(speeds),
-            "cpu_ms_per_image": statistics.median(cpu_seconds) * 1e3,
+            "images_per_s": statistics.median(runs.images_per_s),
+            "cpu_ms_per_image": statistics.median(runs.cpu_seconds) * 1e3,
             "bytes_per_image": sizes[SYSTEMS[name][0]],
-            "images_per_run": batches[name] * BATCH_SIZE,
-            "runs_images_per_s": list(speeds),
+            "images_per_run": runs.images,
+            "runs_images_per_s": runs.images_per_s,
         }
 
     result = {name: figures(name) for name in SYSTEMS}
@@ -145,7 +171,8 @@ def time_run(pipe: Pipeline, batches: int) -> tuple[float, float]:
     before, cpu_before = now()
     run(pipe, batches)
     after, cpu_after = now()
-    return batches * BATCH_SIZE / (after - before), (cpu_after - cpu_before) / (batches * BATCH_SIZE)
+    images = batches * pipe.max_batch_size
+    return images / (after - before), (cpu_after - cpu_before) / images
 
 
 def show(size: str, systems: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from gpu import model
 RESULTS = Path(__file__).parent / "results"
 MARKED = re.compile(r"(?<=<!-- table: )([\w-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 # Of the files of results.
-NAMES = ("codec", "dali_decode", "liquid", "profiler", "reader_check", "reader_arguments", "python_api")
+NAMES = ("codec", "dali_decode", "dali_small", "liquid", "profiler", "reader_check", "reader_arguments", "python_api")
 Row = list[str]
 
 
@@ -103,6 +103,47 @@ def dali_decode() -> str:
                 ]
 
     return markdown(["", "MB / file", "images/s", "times PNG", "CPU ms / image"], rows())
+
+
+def dali_small() -> str:
+    """Small images against PNG and JPEG."""
+
+    def rows() -> Iterator[Row]:
+        for size, systems in load("dali_small")["sizes"].items():
+            for name, figures in systems.items():
+                yield [
+                    f"{size}: {name}",
+                    f"{figures['bytes_per_image'] / 1e3:.0f}",
+                    f"{figures['images_per_s']:.0f}",
+                    f"{figures['cpu_ms_per_image']:.3f}",
+                    *(
+                        f"{figures[key][kind]:.1f}"
+                        for key in ("times_jpeg", "times_png")
+                        for kind in ("images_per_s", "cpu")
+                    ),
+                ]
+
+    header = ["", "kB / file", "images/s", "CPU ms / image", "times JPEG", "by CPU time", "times PNG", "by CPU time"]
+    return markdown(header, rows())
+
+
+def dali_pieces() -> str:
+    """The same pixels in small images and with masks: CPU time of a photograph."""
+
+    def rows() -> Iterator[Row]:
+        results = load("dali_small")
+        for part, ratio in (("pieces", "time_of_whole"), ("masks", "time_of_alone")):
+            for name, systems in results[part].items():
+                for kind, figures in systems.items():
+                    times = figures.get(ratio)
+                    yield [
+                        f"{name}: {kind}",
+                        f"{figures['cpu_ms_per_image']:.2f}",
+                        f"{times['cpu']:.2f}" if times else "",
+                        f"{times['images_per_s']:.2f}" if times else "",
+                    ]
+
+    return markdown(["", "CPU ms / photograph", "times the first, by CPU time", "by the clock"], rows())
 
 
 def overview() -> str:
@@ -248,6 +289,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "l3": codec_l3,
     "sets": sets,
     "dali": dali_decode,
+    "dali-small": dali_small,
+    "dali-pieces": dali_pieces,
     "liquid": liquid,
     "liquid-datasets": liquid_datasets,
     "liquid-readers": liquid_readers,

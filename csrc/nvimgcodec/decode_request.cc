@@ -52,9 +52,9 @@ l3_rect Region(const nvimgcodecCodeStreamDesc_t *code_stream, const l3_info &inf
 
 }  // namespace
 
-nvimgcodecProcessingStatus_t CheckRequest(const nvimgcodecImageDesc_t *image,
+nvimgcodecProcessingStatus_t CheckRequest(const nvimgcodecImageInfo_t &request,
                                           const nvimgcodecCodeStreamDesc_t *code_stream) {
-  const auto file = ImageInfoOf(code_stream), request = ImageInfoOf(image);
+  const auto file = ImageInfoOf(code_stream);
   if (std::strcmp(file.codec_name, kCodecName) != 0) return NVIMGCODEC_PROCESSING_STATUS_CODEC_UNSUPPORTED;
   nvimgcodecProcessingStatus_t status = NVIMGCODEC_PROCESSING_STATUS_SUCCESS;
   l3_color color;

@@ -13,7 +13,7 @@ struct DecodeRequest {
 };
 
 // Whether a request could be met, by what it says of file and image alone.
-nvimgcodecProcessingStatus_t CheckRequest(const nvimgcodecImageDesc_t *image,
+nvimgcodecProcessingStatus_t CheckRequest(const nvimgcodecImageInfo_t &request,
                                           const nvimgcodecCodeStreamDesc_t *code_stream);
 
 // Reads the file's header and the request, whose buffer must be of kind `kind`. `bytes` are the file's. Throws

@@ -9,17 +9,18 @@ namespace {
 
 constexpr char kId[] = "l3_decoder";
 
-// The framework does not say how large the batch is that an image belongs to, none of which is read before all of it is
-// decoded. Batches of four and more are the rule.
-constexpr size_t kBypassCacheSize = L3_BYPASS_CACHE_SIZE / 4;
+size_t BytesOf(const nvimgcodecImageInfo_t &image) {
+  return image.plane_info[0].row_stride * image.plane_info[0].height;
+}
 
 Decoder *ToDecoder(nvimgcodecDecoder_t handle) { return reinterpret_cast<Decoder *>(handle); }
 
-// Decodes into the request's buffer. Throws std::runtime_error with the reason of a failure.
-void DecodeTo(const nvimgcodecImageInfo_t &image, const nvimgcodecCodeStreamDesc_t *code_stream) {
+// Decodes into the request's buffer, past the cache if asked to. Throws std::runtime_error with the reason of a
+// failure.
+void DecodeTo(const nvimgcodecImageInfo_t &image, const nvimgcodecCodeStreamDesc_t *code_stream, bool bypass_cache) {
   const StreamBytes bytes(code_stream->io_stream);
   DecodeRequest request = ParseRequest(image, code_stream, bytes, NVIMGCODEC_IMAGE_BUFFER_KIND_STRIDED_HOST);
-  request.output.bypass_cache = request.output.row_stride * request.region.height >= kBypassCacheSize;
+  request.output.bypass_cache = bypass_cache;
   l3_error error;
   if (l3_decode(&request.file, &request.region, &request.output, L3_VERIFY, &error) != L3_OK)
     throw std::runtime_error(error.message);
@@ -38,7 +39,7 @@ Decoder::Decoder(const nvimgcodecFrameworkDesc_t *framework)
   descriptor_.decode = Decode;
 }
 
-// A decoder has no state: the handle is the one object that is registered.
+// One decoder serves all: the handle is the one object that is registered.
 nvimgcodecStatus_t Decoder::Create(void *instance, nvimgcodecDecoder_t *decoder,
                                    const nvimgcodecExecutionParams_t * /*exec_params*/,
                                    const char * /*options*/) noexcept {
@@ -53,14 +54,19 @@ nvimgcodecProcessingStatus_t Decoder::CanDecode(nvimgcodecDecoder_t decoder, con
                                                 const nvimgcodecDecodeParams_t * /*params*/,
                                                 int /*thread_idx*/) noexcept {
   const nvimgcodecProcessingStatus_t failed = NVIMGCODEC_PROCESSING_STATUS_FAIL;
-  return Guarded(ToDecoder(decoder)->log_, failed, [&] { return CheckRequest(image, code_stream); });
+  return Guarded(ToDecoder(decoder)->log_, failed, [&] {
+    const auto info = ImageInfoOf(image);
+    ToDecoder(decoder)->batch_size_.Ask(BytesOf(info));
+    return CheckRequest(info, code_stream);
+  });
 }
 
 nvimgcodecStatus_t Decoder::Decode(nvimgcodecDecoder_t decoder, const nvimgcodecImageDesc_t *image,
                                    const nvimgcodecCodeStreamDesc_t *code_stream,
                                    const nvimgcodecDecodeParams_t * /*params*/, int /*thread_idx*/) noexcept {
   const auto status = Guarded(ToDecoder(decoder)->log_, NVIMGCODEC_STATUS_EXTENSION_BAD_CODE_STREAM, [&] {
-    DecodeTo(ImageInfoOf(image), code_stream);
+    const bool bypass_cache = ToDecoder(decoder)->batch_size_.Decode() >= L3_BYPASS_CACHE_SIZE;
+    DecodeTo(ImageInfoOf(image), code_stream, bypass_cache);
     return NVIMGCODEC_STATUS_SUCCESS;
   });
   image->imageReady(image->instance, status == NVIMGCODEC_STATUS_SUCCESS

@@ -1,6 +1,7 @@
 // Decodes L3 files on the CPU, one call a file; calls may come from any number of threads.
 #pragma once
 
+#include "batch_size.h"
 #include "common.h"
 
 namespace dali_l3 {
@@ -19,6 +20,8 @@ class Decoder : public Component<nvimgcodecDecoderDesc_t> {
   static nvimgcodecStatus_t Decode(nvimgcodecDecoder_t decoder, const nvimgcodecImageDesc_t *image,
                                    const nvimgcodecCodeStreamDesc_t *code_stream,
                                    const nvimgcodecDecodeParams_t *params, int thread_idx) noexcept;
+
+  BatchSize batch_size_;
 };
 
 }  // namespace dali_l3

@@ -169,7 +169,7 @@ nvimgcodecProcessingStatus_t CanDecode(nvimgcodecDecoder_t decoder, const nvimgc
                                        const nvimgcodecDecodeParams_t * /*params*/, int /*thread_idx*/) noexcept {
   if (!ToInstance(decoder)->HasDevice()) return NVIMGCODEC_PROCESSING_STATUS_BACKEND_UNSUPPORTED;
   const nvimgcodecProcessingStatus_t failed = NVIMGCODEC_PROCESSING_STATUS_FAIL;
-  return Guarded(ToInstance(decoder)->log(), failed, [&] { return CheckRequest(image, code_stream); });
+  return Guarded(ToInstance(decoder)->log(), failed, [&] { return CheckRequest(ImageInfoOf(image), code_stream); });
 }
 
 // Called for the images of a batch that failed, by threads of the executor: these cannot help one another.

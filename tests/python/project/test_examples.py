@@ -226,6 +226,15 @@ def test_dali_benchmark(tmp_path, plugin):
     assert (tmp_path / "dali_decode.svg").exists()
 
 
+def test_small_images_benchmark(tmp_path, plugin):
+    small = ("--batches", 1, "--rounds", 1, "--seconds", 0.01, "--sizes", "224x224")
+    run(BENCHMARKS / "dali_small.py", *small, "--parts", "sizes", "masks", "--out", tmp_path)
+    results = json.loads((tmp_path / "dali_small.json").read_text())
+    assert results["sizes"]["224x224"]["PNG"]["times_png"] == {"images_per_s": 1, "cpu": 1}
+    assert [target["at_most"] for target in results["targets"]] == [True] * 4
+    assert [*results["masks"]["decoders.l3"]] == ["image alone", "with label mask", "with binary mask"]
+
+
 def test_reader_check_benchmark(tmp_path, plugin):
     run(BENCHMARKS / "reader_check.py", "--files", 16, "--rounds", 1, "--seconds", 0.01, "--out", tmp_path)
     results = json.loads((tmp_path / "reader_check.json").read_text())
