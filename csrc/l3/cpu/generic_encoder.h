@@ -36,11 +36,10 @@ class FastTileEncoder {
       : channels_(pixels.channels), effort_(effort), shape_(pixels.shape), masks_(pixels.shape.width) {
     const auto [data, stride, channels, shape] = pixels;
     const uint8_t *row = data;
+    const uint32_t row_size = shape.width * channels * uint32_t(sizeof(Sample));
     for (uint32_t y = 0; y < shape.height; y++, row += stride) {
-      // Rows are far apart: processors do not guess where the next ones are.
-      prefetch(row + shape.width * channels * sizeof(Sample), shape.width * channels * uint32_t(sizeof(Sample)));
-      if (y + kRowsAhead < shape.height)
-        prefetch(row + kRowsAhead * stride, shape.width * channels * uint32_t(sizeof(Sample)));
+      // Rows are far apart: processors do not guess where those of the next tile begin.
+      prefetch(row + row_size, row_size);
       switch (channels) {
         case 1: load_row<1>(row, y); break;
         case 2: load_row<2>(row, y); break;
@@ -69,7 +68,6 @@ class FastTileEncoder {
  private:
   static constexpr uint32_t kBits = 8 * sizeof(Sample);
   static constexpr uint32_t kMaxIndexBits = max_index_bits(kBits);
-  static constexpr uint32_t kRowsAhead = 4;  // of those that are loaded, others are prefetched
 
   static constexpr uint32_t kSteps[] = {4, 2, 1};  // by effort: one row pair in so many is examined
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <bit>
+#include <numeric>
 #include <type_traits>
 
 #include "cpu/generic_decoder.h"
@@ -142,7 +143,7 @@ inline uint32_t best_predictor(const PredictorCosts &costs) {
 template <typename Sample>
 PredictorCosts predictor_costs(const QuarteredPlane<Sample> &plane, TileShape shape, const ColumnMasks<Sample> &masks,
                                uint32_t pair, uint32_t step) {
-  int32_t bytes[kPredictors * kQuarter] = {};
+  int32_t bytes[kPredictors * kQuarter] = {};  // of the octets of each group
   for (; pair < shape.row_pairs(); pair += step) {
     alignas(64) Row<Sample> upper[kPredictors], lower[kPredictors];
     residuals_of_row(plane, 2 * pair, masks, upper);
@@ -157,8 +158,11 @@ PredictorCosts predictor_costs(const QuarteredPlane<Sample> &plane, TileShape sh
     }
     for (uint32_t i = 0; i < kPredictors * kQuarter; i++) bytes[i] += bit_width_of(magnitudes[i]);
   }
-  PredictorCosts costs{};
-  for (uint32_t i = 0; i < kPredictors * kQuarter; i++) costs[i / kQuarter] += uint32_t(bytes[i]);
+  PredictorCosts costs;
+  for (uint32_t predictor = 0; predictor < kPredictors; predictor++) {
+    const int32_t *const groups = bytes + predictor * kQuarter;
+    costs[predictor] = uint32_t(std::accumulate(groups, groups + kQuarter, 0));
+  }
   return costs;
 }
 
