@@ -59,8 +59,7 @@ template <uint32_t channels, typename Sample>
 void load_narrow_row(const uint8_t *pixels, uint32_t width, Sample *const (&rows)[channels]) {
   for (uint32_t x = 0; x < L3_TILE; x++)
     for (uint32_t c = 0; c < channels; c++)
-      rows[c][place_of_column(x)] =
-          l3::load<Sample>(pixels + (channels * std::min(x, width - 1) + c) * sizeof(Sample));
+      rows[c][place_of_column(x)] = l3::load<Sample>(pixels + (channels * std::min(x, width - 1) + c) * sizeof(Sample));
 }
 
 }  // namespace
