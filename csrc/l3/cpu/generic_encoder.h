@@ -68,7 +68,6 @@ class FastTileEncoder {
  private:
   static constexpr uint32_t kBits = 8 * sizeof(Sample);
   static constexpr uint32_t kMaxIndexBits = max_index_bits(kBits);
-
   static constexpr uint32_t kSteps[] = {4, 2, 1};  // by effort: one row pair in so many is examined
 
   using Plane = QuarteredPlane<Sample>;
@@ -115,8 +114,8 @@ class FastTileEncoder {
     for (uint32_t y = 0; y < shape_.height; y++) plane.surround(y);
   }
 
-  // The first row pair that is examined, of one in so many.
   uint32_t step() const { return kSteps[effort_ - 1]; }
+  // Of the row pairs that are examined.
   uint32_t first_pair() const { return std::min(step() / 2, shape_.row_pairs() - 1); }
 
   Choice choose_predictor(const Plane &plane) {
@@ -197,6 +196,11 @@ class FastTileEncoder {
     return unit / per_pair * kQuarter + unit % per_pair * kUnitGroups;
   }
 
+  // A unit's groups that are not outside the tile.
+  uint32_t groups_of(uint32_t unit) const {
+    return std::min(kUnitGroups, shape_.groups() - first_group_of(unit) % kQuarter);
+  }
+
   ChannelPlan plan_for(const Plane &plane, uint32_t predictor) {
     analyse(plane, predictor);
     const uint32_t groups = shape_.row_pairs() * kQuarter;
@@ -207,10 +211,8 @@ class FastTileEncoder {
     if (busy == units) return plain;
     // Without the idle units, whose groups are all of code 0.
     Histogram<Sample> present = all;
-    for (uint32_t unit = 0; unit < units; unit++) {
-      const uint32_t first_group = unit % shape_.units_per_row_pair() * kUnitGroups;
-      if (!(codes_.busy_units >> unit & 1)) present[0] -= std::min(kUnitGroups, shape_.groups() - first_group);
-    }
+    for (uint32_t unit = 0; unit < units; unit++)
+      if (!(codes_.busy_units >> unit & 1)) present[0] -= groups_of(unit);
     const ChannelPlan sparse = plan_for(predictor, present, busy, shape_.unit_bitmap_size());
     return sparse.size < plain.size ? sparse : plain;
   }
@@ -260,14 +262,15 @@ class FastTileEncoder {
       look_up(symbols.index, codes_.codes, groups, indices);
       for (uint64_t rest = units; rest; rest &= rest - 1) {
         const uint32_t unit = uint32_t(std::countr_zero(rest));
-        store(out, pack_bytes(load<uint64_t>(indices + first_group_of(unit)), plan.index_bits));
+        const uint64_t word = pack_bytes(load<uint64_t>(indices + first_group_of(unit)), plan.index_bits);
+        store(out, word & low_bits(groups_of(unit) * plan.index_bits));  // those outside are 0
         out += plan.index_bits;
       }
     }
     const Octets<Sample> octets(residuals_, codes_.codes, groups, symbols);
     for (uint64_t rest = units; rest; rest &= rest - 1) {
-      const uint32_t begin = first_group_of(uint32_t(std::countr_zero(rest)));
-      out = octets.write(begin, begin + std::min(kUnitGroups, shape_.groups() - begin % kQuarter), out);
+      const uint32_t unit = uint32_t(std::countr_zero(rest)), begin = first_group_of(unit);
+      out = octets.write(begin, begin + groups_of(unit), out);
     }
     return uint32_t(out - body);
   }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <bit>
 
 #include "cpu/generic_label_map.h"
@@ -15,17 +14,8 @@ namespace {
 
 // Which pixels of a channel differ from the one above.
 struct Marks {
-  static constexpr uint32_t kMaxPairs = L3_TILE / 2;
-
-  // The bit of each place of an upper row in the mask of its group.
-  static constexpr std::array<uint8_t, L3_TILE> kBits = [] {
-    std::array<uint8_t, L3_TILE> bits{};
-    for (uint32_t i = 0; i < L3_TILE; i++) bits[i] = uint8_t(1 << i / kQuarter);
-    return bits;
-  }();
-
-  alignas(64) uint8_t of_groups[kMaxPairs][kQuarter];  // the pixel mask of each group
-  uint64_t units = 0;                                  // those with any
+  alignas(64) uint8_t of_groups[L3_TILE / 2][kQuarter];  // the pixel mask of each group
+  uint64_t units = 0;                                    // those with any
   uint32_t groups = 0, pixels = 0;
 
   template <typename Sample>
@@ -77,13 +67,14 @@ struct Marks {
 template <typename Sample, typename Visit>
 inline void for_each_mark(const QuarteredPlane<Sample> &plane, const Marks &marks, uint32_t pair, uint32_t group,
                           Visit visit) {
-  const Sample *upper = plane.row(2 * pair) + group, *lower = upper + plane.kStride, *above = upper - plane.kStride;
+  const Sample *upper = plane.row(2 * pair) + group, *lower = upper + plane.kStride,
+               *above = pair ? upper - plane.kStride : nullptr;
   for (uint32_t mask = marks.of_groups[pair][group]; mask; mask &= mask - 1) {
     const uint32_t k = uint32_t(std::countr_zero(mask)), i = k % 4 * kQuarter;
     if (k >= 4)
       visit(lower[i], upper[i]);
     else
-      visit(upper[i], pair ? above[i] : plane.row(0)[0]);
+      visit(upper[i], above ? above[i] : plane.row(0)[0]);
   }
 }
 

@@ -1,4 +1,4 @@
-// Writing the index words and octets of a channel, a row pair at a time.
+// What stands in a body for the groups of a channel: indices by their codes, and octets.
 #pragma once
 
 #if defined(__SSE4_1__)

@@ -98,6 +98,35 @@ void check_too_many_labels() {
   CHECK(generic::encode_label_map(plane, shape, out.data(), uint32_t(out.size())) > 0);
 }
 
+// Decoders ignore the indices of groups outside the tile; they must be 0, also without a palette that has code 0.
+template <typename Sample>
+void check_indices_outside() {
+  constexpr uint32_t bits = 8 * sizeof(Sample), groups = 15;  // in a row pair, and one outside
+  const TileShape shape{4 * groups, bits / 4};
+  Random random(3);
+  // Each group has a code of its own: in every other row, what it holds is added to the row above.
+  std::vector<Sample> pixels(shape.pixels(), 100);
+  for (uint32_t y = 1; y < shape.height; y++)
+    for (uint32_t x = 0; x < shape.width; x++) {
+      const uint32_t code = (y / 2 * groups + x / 4) % (code_count(bits) - 1) + 1, half = 1u << (code_width(code) - 1);
+      const uint32_t extreme = code % 2 ? 0u - half : half, inner = random.below(2 * half) + code_minimum(code);
+      const uint32_t residual = y % 2 == 0 ? 0 : x % 4 == 0 ? extreme : inner;
+      pixels[y * shape.width + x] = Sample(pixels[(y - 1) * shape.width + x] + residual);
+    }
+  Bytes tile(sizeof(Planes<Sample>));
+  const TilePixels source{reinterpret_cast<const uint8_t *>(pixels.data()), shape.width * sizeof(Sample), 1, shape};
+  const uint32_t size = generic::encode_tile<Sample>(source, 3, tile.data());
+  FastTile parsed;
+  CHECK(!parse_fast_tile(tile.data(), size, 1, bits, shape, &parsed));
+  const FastChannel &channel = parsed.channels[0];
+  CHECK_EQUAL(channel.predictor, uint32_t(kAbove));
+  CHECK_EQUAL(channel.index_bits, max_index_bits(bits));
+  for (uint32_t pair = 0; pair < shape.row_pairs(); pair++) {
+    const uint64_t word = load<uint64_t>(tile.data() + channel.indices + (2 * pair + 1) * channel.index_bits);
+    CHECK_EQUAL(word >> 7 * channel.index_bits & low_bits(channel.index_bits), 0u);
+  }
+}
+
 }  // namespace
 
 TEST(tightest_codes_of_8_bits) {
@@ -117,6 +146,8 @@ TEST(tightest_codes_of_16_bits) {
 
 TEST(octets_of_8_bits) { check_octets<uint8_t>(); }
 TEST(octets_of_16_bits) { check_octets<uint16_t>(); }
+TEST(indices_outside_tiles_of_8_bits) { check_indices_outside<uint8_t>(); }
+TEST(indices_outside_tiles_of_16_bits) { check_indices_outside<uint16_t>(); }
 TEST(capacity_of_label_maps_of_8_bits) { check_capacity<uint8_t>(); }
 TEST(capacity_of_label_maps_of_16_bits) { check_capacity<uint16_t>(); }
 TEST(more_values_than_a_label_map_has) { check_too_many_labels(); }
