@@ -4,6 +4,7 @@
 #include "cpu/avx512/decode_16.h"
 #include "cpu/avx512/decode_8.h"
 #include "cpu/avx512/label_map.h"
+#include "cpu/avx512/load_row.h"
 #include "cpu/avx512/store_tile.h"
 #include "cpu/dispatch.h"
 #include "cpu/generic_kernels.h"
@@ -59,11 +60,11 @@ const Kernels kAvx512Kernels = {
     .of_8_bits = {.decode_channel = decode_channel,
                   .decode_label_map = avx512::decode_label_map<uint8_t>,
                   .store_tile = avx512::store_tile<uint8_t>,
-                  .encode_tile = generic::encode_tile<uint8_t>},
+                  .encode_tile = generic::encode_tile<uint8_t, avx512::RowLoader>},
     .of_16_bits = {.decode_channel = decode_channel,
                    .decode_label_map = avx512::decode_label_map<uint16_t>,
                    .store_tile = avx512::store_tile<uint16_t>,
-                   .encode_tile = generic::encode_tile<uint16_t>},
+                   .encode_tile = generic::encode_tile<uint16_t, avx512::RowLoader>},
     .copy_rows = copy_rows,
     .copy_rows_uncached = generic::copy_rows_uncached<Line>,
 };
