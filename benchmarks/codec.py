@@ -15,7 +15,7 @@ import multiprocessing
 import os
 import resource
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,7 @@ from dali_l3 import _core
 Figures = dict[str, Any]
 
 BASELINE = "PNG (Pillow)"
+LIBPNG = "PNG (libpng)"
 LIBSPNG = "PNG (libspng)"
 MEMCPY = "memcpy"
 FHD = (1080, 1920, 3)
@@ -51,6 +52,20 @@ SIZE_TARGETS = {
     "binary masks": 1.0,
 }  # of PNG's bytes, at most
 DECODE_TARGETS = {"avx512": 35, "avx2": 25, "portable": 3}  # times libspng's speed, at least; the best back end first
+# Of the speed on photographs, by set: whether bytes or samples are compared, and by back end at least how many times.
+SET_DECODE_TARGETS = {
+    "16-bit gray": ("nbytes", {"avx512": 1.0, "avx2": 0.9}),
+    "16-bit RGB": ("nbytes", {"avx512": 1.0, "avx2": 0.9}),
+    "label maps": ("size", {"avx512": 0.6, "avx2": 0.6}),
+    "binary masks": ("size", {"avx512": 1.0, "avx2": 1.0}),
+}
+# Times libpng's speed, at least.
+SET_PNG_TARGETS = {
+    "16-bit gray": {"avx512": 35, "avx2": 25},
+    "16-bit RGB": {"avx512": 35, "avx2": 25},
+    "label maps": {"avx512": 15, "avx2": 15},
+    "binary masks": {"avx512": 15, "avx2": 15},
+}
 RAW_DECODE_TARGET = 0.7  # of memcpy's speed, at least
 ENCODE_TARGET = 1.0  # GB/s, at least, at effort 1, whose files are larger than the default's …
 QUICK_SIZE_LIMIT = 1.01  # … by this much at most
@@ -138,7 +153,7 @@ def systems() -> dict[str, System]:
             lambda data, out: np.copyto(out, np.frombuffer(data, np.uint8).reshape(out.shape)),
         ),
         BASELINE: System(png, lambda data, out: Image.open(io.BytesIO(data)).load(), into=False),
-        "PNG (libpng)": System(
+        LIBPNG: System(
             lambda image: imagecodecs.png_encode(image, level=6),
             lambda data, out: imagecodecs.png_decode(data, out=out),
             decodes=BASELINE,
@@ -234,35 +249,63 @@ def measure_group(images: Images, entrants: dict[str, System], rounds: int, enco
     return {"images": list(images), "raw_bytes": sum(raw), "systems": summary, "per_image": columns}
 
 
-def _encode_seconds(image: np.ndarray, rounds: int) -> float:
-    return statistics.median(interleave({"": lambda: dali_l3.encode(image)}, rounds, warm=True)[""])
+def measure_sets(photos: Images, rounds: int, encode_rounds: int) -> Figures:
+    """Bytes of PNG and L3 and speeds for the sets of `datasets.SETS`, by the function that made them.
 
-
-def measure_sets(photos: Images, encode_rounds: int) -> Figures:
-    """Bytes of PNG and L3, and the speed of encoding, for the sets of `datasets.SETS` and the functions that make them.
-
-    The speed is the median over the images of the one kind that is encoded slowest.
+    That of decoding is given as a multiple of libpng's on the same image and of L3's on the photograph that the image was made
+    from: in bytes and in samples.
     """
+    backends = {backend: _l3("fast", backend) for backend in BACKENDS}
+    entrants = {LIBPNG: System(png, lambda data, out: imagecodecs.png_decode(data, out=out)), **backends}
+    of_photos = [measure(photo, backends, rounds, 1) for photo in photos.values()]
     results = {}
     for name, makers in datasets.SETS.items():
-        console.print(f"  {name}")
         kinds = {}
         for make in makers:
+            console.print(f"  {make.__name__}")
             images = [make(photo) for photo in photos.values()]
+            measured = [measure(image, entrants, rounds, encode_rounds) for image in images]
             kinds[make.__name__] = {
                 "raw_bytes": sum(image.nbytes for image in images),
-                "png_bytes": sum(len(png(image)) for image in images),
-                "l3_bytes": sum(len(dali_l3.encode(image)) for image in images),
-                "encode_gb_per_s": statistics.median(
-                    image.nbytes / 1e9 / _encode_seconds(image, encode_rounds) for image in images
-                ),
+                "png_bytes": sum(figures[LIBPNG]["bytes"] for figures in measured),
+                "l3_bytes": sum(figures[BACKENDS[0]]["bytes"] for figures in measured),
+                "systems": {
+                    backend: _speed_beside_photos(backend, images, measured, photos, of_photos) for backend in BACKENDS
+                },
             }
         total = {key: sum(kind[key] for kind in kinds.values()) for key in ("raw_bytes", "png_bytes", "l3_bytes")}
         for figures in (total, *kinds.values()):
             figures["of_png"] = figures["l3_bytes"] / figures["png_bytes"]
-        total["encode_gb_per_s"] = min(kind["encode_gb_per_s"] for kind in kinds.values())
         results[name] = total | {"images": len(photos) * len(makers), "kinds": kinds}
     return results
+
+
+def _speed_beside_photos(
+    backend: str,
+    images: list[np.ndarray],
+    measured: list[dict[str, Figures]],
+    photos: Images,
+    of_photos: list[dict[str, Figures]],
+) -> Figures:
+    def seconds(name: str, figures: list[dict[str, Figures]], key: str = "decode_seconds") -> list[float]:
+        return [figures_of_image[name][key] for figures_of_image in figures]
+
+    def rates(unit: str, arrays: Iterable[np.ndarray], times: list[float]) -> list[float]:
+        return [getattr(array, unit) / time for array, time in zip(arrays, times, strict=True)]
+
+    times, photo_times = seconds(backend, measured), seconds(backend, of_photos)
+    return {
+        "decode_gb_per_s": statistics.median(rates("nbytes", images, times)) / 1e9,
+        "encode_gb_per_s": statistics.median(rates("nbytes", images, seconds(backend, measured, "encode_seconds")))
+        / 1e9,
+        "decode_times_libpng": median_ratio(seconds(LIBPNG, measured), times),
+        **{
+            f"decode_{unit}_of_photos": median_ratio(
+                rates(unit, images, times), rates(unit, photos.values(), photo_times)
+            )
+            for unit in ("nbytes", "size")
+        },
+    }
 
 
 def _touched_while_decoding(data: bytes) -> int:
@@ -296,6 +339,15 @@ def targets(groups: Figures, fhd: Figures | None, sets: Figures, memory: dict[st
     for name, limit in SIZE_TARGETS.items():
         if name in sizes:
             yield Target(f"{name}: bytes / PNG", sizes[name], limit, at_most=True)
+    for name, (unit, least) in SET_DECODE_TARGETS.items():
+        for kind, figures in sets.get(name, {}).get("kinds", {}).items():
+            for backend in least.keys() & BACKENDS:
+                speed = figures["systems"][backend]
+                ratio = speed[f"decode_{unit}_of_photos"]
+                what = "samples/s" if unit == "size" else "GB/s"
+                yield Target(f"{kind}: decode, {backend}, {what} / photographs'", ratio, least[backend])
+                times = speed["decode_times_libpng"]
+                yield Target(f"{kind}: decode, {backend} / libpng", times, SET_PNG_TARGETS[name][backend])
     if fhd:
         figures = fhd["systems"]
         for backend in BACKENDS:
@@ -312,8 +364,10 @@ def targets(groups: Figures, fhd: Figures | None, sets: Figures, memory: dict[st
         yield Target("FHD: encode at effort 1, GB/s", quick["encode_gb_per_s"], ENCODE_TARGET)
         growth = quick["bytes"] / figures[DEFAULT]["bytes"]
         yield Target("FHD: bytes at effort 1 / effort 2", growth, QUICK_SIZE_LIMIT, at_most=True)
-    for name, figures in sets.items():
-        yield Target(f"{name}: encode, GB/s", figures["encode_gb_per_s"], SET_ENCODE_TARGET)
+    for group in sets.values():
+        for kind, figures in group.get("kinds", {}).items():
+            speed = figures["systems"][BACKENDS[0]]["encode_gb_per_s"]
+            yield Target(f"{kind}: encode, GB/s", speed, SET_ENCODE_TARGET)
     tile = 64 * 64 * 3
     yield Target("extra memory, tiles", max(memory.values()) / tile, MEMORY_TILES, at_most=True)
 
@@ -334,7 +388,7 @@ def show(name: str, group: Figures) -> None:
 
 def plot(name: str, group: Figures, path: Path) -> None:
     """Decoding speed over size, a point for each format."""
-    crowding = {"PNG (libpng)", "WebP m0"}  # beside PNG (libspng) and WebP m4
+    crowding = {LIBPNG, "WebP m0"}  # beside PNG (libspng) and WebP m4
     shown = {system: system for system in group["systems"] if not system.startswith("L3") and system not in crowding}
     shown |= {l3_name(profile, BACKENDS[0]): f"L3 {profile}" for profile in ("raw", "paper", "fast")}
     plt.rcParams["svg.hashsalt"] = path.name  # the same figures make the same file
@@ -379,11 +433,14 @@ def main() -> None:
         groups[name] = measure_group(images, systems(), arguments.rounds, arguments.encode_rounds)
         show(name, groups[name])
     _core.set_backend(BACKENDS[0])  # the default again, for what follows
-    console.print("16-bit images, label maps and masks: sizes and encoding")
+    console.print("16-bit images, label maps and masks: sizes and speed")
     # Computer graphics and copies at another size are no material for sets that stand for photographs.
     sources = {name: group for name, group in photos.items() if name in ("kodak", "fhd")} or photos
-    sources_of_sets = {name: photo for group in sources.values() for name, photo in group.items()}
-    sets = measure_sets(sources_of_sets, arguments.encode_rounds)
+    sets = measure_sets(
+        {f"{folder} {name}": photo for folder, group in sources.items() for name, photo in group.items()},
+        arguments.rounds,
+        arguments.encode_rounds,
+    )
     memory = {name: measure_memory(max(images.values(), key=np.size)) for name, images in photos.items()}
 
     fhd_name = next((name for name in photos if all(photo.shape == FHD for photo in photos[name].values())), None)

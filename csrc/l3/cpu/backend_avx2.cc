@@ -3,6 +3,7 @@
 
 #include "cpu/avx2/decode_16.h"
 #include "cpu/avx2/decode_8.h"
+#include "cpu/avx2/label_map.h"
 #include "cpu/avx2/load_row.h"
 #include "cpu/avx2/store_tile.h"
 #include "cpu/dispatch.h"
@@ -70,11 +71,11 @@ const Kernels kAvx2Kernels = {
     .name = "avx2",
     .supported = cpu_runs_avx2_kernels,
     .of_8_bits = {.decode_channel = decode_channel,
-                  .decode_label_map = generic::decode_label_map<uint8_t>,
+                  .decode_label_map = avx2::decode_label_map<uint8_t>,
                   .store_tile = avx2::store_tile<uint8_t>,
                   .encode_tile = generic::encode_tile<uint8_t, avx2::RowLoader>},
     .of_16_bits = {.decode_channel = decode_channel,
-                   .decode_label_map = generic::decode_label_map<uint16_t>,
+                   .decode_label_map = avx2::decode_label_map<uint16_t>,
                    .store_tile = avx2::store_tile<uint16_t>,
                    .encode_tile = generic::encode_tile<uint16_t, avx2::RowLoader>},
     .copy_rows = copy_rows,

@@ -130,7 +130,8 @@ class TileDecoder {
     if (l3_status status = tiles_.read(tile, &source, error_)) return status;
     if (info_.profile == L3_PROFILE_RAW) {
       if (const char *problem = check_raw_tile(info_, shape, source.size)) return corrupt(tile, problem);
-      copy_to(source.data, shape, out, stores);
+      const uint32_t row_size = shape.width * pixel_size(info_);
+      copy_to({source.data, row_size, row_size, shape.height}, out, stores);
       return L3_OK;
     }
     make_readable_past_end(&source);
@@ -139,9 +140,7 @@ class TileDecoder {
     return problem ? corrupt(tile, problem) : L3_OK;
   }
 
-  void copy_to(const uint8_t *pixels, TileShape shape, Destination out, Stores stores) {
-    const uint32_t row_size = shape.width * pixel_size(info_);
-    const Rows rows{pixels, row_size, row_size, shape.height};
+  void copy_to(const Rows &rows, Destination out, Stores stores) {
     if (stores == Stores::kUncached)
       kernels_.copy_rows_uncached(rows, out, UnfinishedLine::kWritten, scratch_.partial_lines);
     else
@@ -161,22 +160,42 @@ class TileDecoder {
       FastTile fast;
       if (const char *problem = parse_fast_tile(source.data, source.size, info_.channels, info_.bits, shape, &fast))
         return problem;
+      const auto flat = [&](const FastChannel &channel) { return is_flat(channel, source.data, info_.bits); };
+      const bool flat_tile = std::all_of(fast.channels, fast.channels + info_.channels, flat);
       const uint32_t ahead = source.size / info_.channels;
       for (uint32_t c = 0; c < info_.channels; c++) {
         // Of the next tile's bytes: decoding hides the way to memory, summing does not.
         if (verifies_) generic::prefetch(source.data + source.size + c * ahead, ahead);
         const FastChannel &channel = fast.channels[c];
-        if (channel.predictor == kLabelMap) {
-          if (const char *problem = kernels.decode_label_map(source.data, channel, shape, planes.plane[c]))
-            return problem;
-        } else if (kernels.decode_channel(source.data, channel, shape, planes.plane[c]) != channel.end) {
+        Sample *const plane = planes.plane[c];
+        if (flat(channel)) {
+          if (channel.payload != channel.end) return kBodyNotConsumed;
+          std::fill_n(plane, flat_tile ? L3_TILE : kPlaneSize, Sample(channel.first));
+        } else if (channel.predictor == kLabelMap) {
+          if (const char *problem = kernels.decode_label_map(source.data, channel, shape, plane)) return problem;
+        } else if (kernels.decode_channel(source.data, channel, shape, plane) != channel.end) {
           return kBodyNotConsumed;
         }
+      }
+      if (flat_tile) {
+        repeat_first_row<Sample>({planes, info_.channels, fast.transform, shape}, out, stores);
+        return nullptr;
       }
       transform = fast.transform;
     }
     kernels.store_tile({planes, info_.channels, transform, shape}, out, stores);
     return nullptr;
+  }
+
+  // Writes a tile whose rows are all like the first.
+  template <typename Sample>
+  void repeat_first_row(const DecodedTile<Sample> &tile, Destination out, Stores stores) {
+    const uint32_t size = tile.shape.width * pixel_size(info_);
+    alignas(kCacheLine) uint8_t row[kCacheLine + L3_TILE * L3_MAX_CHANNELS * sizeof(Sample) + kCacheLine];
+    uint8_t *const pixels = row + kCacheLine;  // copy_rows_uncached reads around rows
+    kernels_.of_samples<Sample>().store_tile({tile.planes, tile.channels, tile.transform, {tile.shape.width, 1}},
+                                             {pixels, size}, Stores::kCached);
+    copy_to({pixels, 0, size, tile.shape.height}, out, stores);
   }
 
   const l3_file &file_;

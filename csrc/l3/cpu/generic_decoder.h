@@ -160,21 +160,25 @@ inline void multiply(Sample *samples, uint32_t count, uint32_t factor) {
   for (uint32_t i = 0; i < count; i++) samples[i] = Sample(samples[i] * factor);
 }
 
+inline void copy_rows(const Rows &rows, Destination out) {
+  const auto [first, stride, row_size, count] = rows;
+  for (uint32_t y = 0; y < count; y++) std::memcpy(out.data + y * out.stride, first + y * stride, row_size);
+}
+
 template <typename Sample>
 void store_tile(const DecodedTile<Sample> &decoded, Destination out, Stores /*stores*/) {
   const DecodedTile<Sample> tile = decoded;  // else it would be read again after every store
   const uint32_t samples = tile.shape.width * tile.channels, factor = tile.transform.factor;
+  if (tile.channels == 1 && factor == 1) {
+    const auto *rows = reinterpret_cast<const uint8_t *>(tile.planes.plane[0]);
+    return copy_rows({rows, L3_TILE * sizeof(Sample), samples * uint32_t(sizeof(Sample)), tile.shape.height}, out);
+  }
   alignas(64) Sample pixels[L3_TILE * L3_MAX_CHANNELS];
   for (uint32_t y = 0; y < tile.shape.height; y++) {
     pixels_of_row(tile, y, pixels);
     if (sizeof(Sample) == 2 && factor != 1) multiply(pixels, samples, factor);
     std::memcpy(out.data + y * out.stride, pixels, samples * sizeof(Sample));
   }
-}
-
-inline void copy_rows(const Rows &rows, Destination out) {
-  const auto [first, stride, row_size, count] = rows;
-  for (uint32_t y = 0; y < count; y++) std::memcpy(out.data + y * out.stride, first + y * stride, row_size);
 }
 
 }  // namespace

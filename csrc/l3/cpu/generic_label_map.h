@@ -35,6 +35,8 @@ const char *for_each_unit(TileShape shape, Visit visit) {
 // Null, or what is wrong with the masks, all of which are there.
 inline const char *check_masks(const LabelMap &map, const uint8_t *group_masks, const uint8_t *pixel_masks,
                                TileShape shape) {
+  // Where all units are whole, there is nothing outside to mark.
+  if (shape.width % (4 * kUnitGroups) == 0 && shape.height % 2 == 0) return nullptr;
   return for_each_unit(shape, [&](uint32_t unit, uint32_t pair, uint32_t first_group) -> const char * {
     if (!(map.units >> unit & 1)) return nullptr;
     const uint32_t group_mask = *group_masks++;
@@ -91,10 +93,16 @@ const char *parse_all_but_ranks(const uint8_t *bytes, const FastChannel &channel
   return check_masks(*map, bytes + map->group_masks, bytes + map->pixel_masks, shape);
 }
 
+constexpr const char *kBeyondTable = "a label beyond the table";
+
 // Unpacks all ranks, a byte each. Returns null, or what is wrong with them.
 inline const char *unpack_ranks(const uint8_t *bytes, const FastChannel &channel, const LabelMap &map,
                                 uint8_t ranks[kMaxRanks]) {
   const uint32_t bits = rank_bits(map.labels);
+  if (bits == 0) {
+    std::memset(ranks, 0, map.pixels);
+    return map.pixels && map.labels == 1 ? kBeyondTable : nullptr;
+  }
   uint32_t position = map.ranks;
   for (uint32_t i = 0; i < map.pixels; i += 8, position += bits) {
     uint64_t octet = 0;
@@ -108,7 +116,15 @@ inline const char *unpack_ranks(const uint8_t *bytes, const FastChannel &channel
   // places.
   uint8_t greatest = 0;
   for (uint32_t i = 0; i < map.pixels; i++) greatest = std::max(greatest, ranks[i]);
-  return map.pixels && greatest >= map.labels - 1 ? "a label beyond the table" : nullptr;
+  return map.pixels && greatest >= map.labels - 1 ? kBeyondTable : nullptr;
+}
+
+// Reads and validates a channel's body and unpacks its ranks. Returns null, or what is wrong.
+template <typename Sample>
+const char *read_label_map(const uint8_t *bytes, const FastChannel &channel, TileShape shape, LabelMap *map,
+                           uint8_t ranks[kMaxRanks]) {
+  if (const char *problem = parse_all_but_ranks<Sample>(bytes, channel, shape, map)) return problem;
+  return unpack_ranks(bytes, channel, *map, ranks);
 }
 
 // A byte of ones for each bit that is set.
@@ -142,14 +158,66 @@ inline uint32_t replace_places(uint32_t above, uint32_t ranks, uint32_t marked) 
   return ((ranks + (not_below >> 7)) & marked) | (above & ~marked);
 }
 
-// Parses a channel's body and decodes it into `plane` (rows L3_TILE apart). Returns null, or what is wrong.
+// The marks of a tile, unit by unit.
+class MarkReader {
+ public:
+  MarkReader(const uint8_t *bytes, const LabelMap &map)
+      : units_(map.units), group_masks_(bytes + map.group_masks), pixel_masks_(bytes + map.pixel_masks) {}
+
+  // The next unit's pixel masks, a byte a group. Reads eight bytes from the masks on.
+  uint64_t next() {
+    const uint64_t present = units_ & 1;
+    units_ >>= 1;
+    const uint32_t groups = *group_masks_ & uint32_t(-present);
+    group_masks_ += present;
+    const uint64_t masks = expand_bytes(load<uint64_t>(pixel_masks_), groups);
+    pixel_masks_ += popcount(groups);
+    return masks;
+  }
+
+ private:
+  uint64_t units_;
+  const uint8_t *group_masks_, *pixel_masks_;
+};
+
+// The pixels of a unit's upper row that are marked, a bit each. In the masks the rows of the groups alternate, as in
+// octets: four bits of the upper, four of the lower.
+inline uint32_t upper_marks(uint64_t masks) {
+#if defined(__BMI2__)
+  return uint32_t(_pext_u64(masks, 0x0F0F0F0F0F0F0F0F));
+#else
+  masks &= 0x0F0F0F0F0F0F0F0F;
+  masks = (masks | masks >> 4) & 0x00FF00FF00FF00FF;
+  masks = (masks | masks >> 8) & 0x0000FFFF0000FFFF;
+  return uint32_t(masks | masks >> 16);
+#endif
+}
+inline uint32_t lower_marks(uint64_t masks) { return upper_marks(masks >> 4); }
+
+// Decodes a map of at most two labels: a mark turns the one into the other. `Row` is a row of a tile:
+//   Row(label, difference)  pixels of one label, which differs from the other by an exclusive or
+//   toggle(marks)           turns the pixels that are marked, a bit each
+//   write(samples)
+template <typename Row, typename Sample>
+void decode_two_labels(const uint8_t *bytes, const LabelMap &map, TileShape shape, Sample *plane) {
+  const auto value = [&](uint32_t place) { return load<Sample>(bytes + map.values + place * sizeof(Sample)); };
+  Row row(value(map.first), Sample(value(0) ^ value(map.labels - 1)));
+  MarkReader marks(bytes, map);
+  const bool two_units = shape.units_per_row_pair() == 2;
+  for (uint32_t pair = 0; pair < shape.row_pairs(); pair++, plane += 2 * L3_TILE) {
+    const uint64_t left = marks.next(), right = two_units ? marks.next() : 0;
+    row.toggle(upper_marks(left) | uint64_t(upper_marks(right)) << 32);
+    row.write(plane);
+    row.toggle(lower_marks(left) | uint64_t(lower_marks(right)) << 32);
+    row.write(plane + L3_TILE);
+  }
+}
+
+// Decodes a map of any number of labels, group by group.
 template <typename Sample>
-const char *decode_label_map(const uint8_t *bytes, const FastChannel &channel, TileShape shape, Sample *plane) {
-  LabelMap map;
-  if (const char *problem = parse_all_but_ranks<Sample>(bytes, channel, shape, &map)) return problem;
-  uint8_t ranks[kMaxRanks];
-  if (const char *problem = unpack_ranks(bytes, channel, map, ranks)) return problem;
-  const uint8_t *rank = ranks, *group_masks = bytes + map.group_masks, *pixel_masks = bytes + map.pixel_masks;
+void decode_marked_groups(const uint8_t *bytes, const LabelMap &map, TileShape shape, const uint8_t *rank,
+                          Sample *plane) {
+  const uint8_t *group_masks = bytes + map.group_masks, *pixel_masks = bytes + map.pixel_masks;
   Sample values[kMaxLabels];
   std::memcpy(values, bytes + map.values, map.labels * sizeof(Sample));
 
@@ -180,6 +248,15 @@ const char *decode_label_map(const uint8_t *bytes, const FastChannel &channel, T
       }
     }
   }
+}
+
+// Parses a channel's body and decodes it into `plane` (rows L3_TILE apart). Returns null, or what is wrong.
+template <typename Sample>
+const char *decode_label_map(const uint8_t *bytes, const FastChannel &channel, TileShape shape, Sample *plane) {
+  LabelMap map;
+  uint8_t ranks[kMaxRanks];
+  if (const char *problem = read_label_map<Sample>(bytes, channel, shape, &map, ranks)) return problem;
+  decode_marked_groups(bytes, map, shape, ranks, plane);
   return nullptr;
 }
 

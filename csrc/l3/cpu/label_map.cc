@@ -6,9 +6,8 @@ namespace l3 {
 
 template <typename Sample>
 const char *parse_label_map(const uint8_t *bytes, const FastChannel &channel, TileShape shape, LabelMap *map) {
-  if (const char *problem = generic::parse_all_but_ranks<Sample>(bytes, channel, shape, map)) return problem;
   uint8_t ranks[kMaxRanks];
-  return generic::unpack_ranks(bytes, channel, *map, ranks);
+  return generic::read_label_map<Sample>(bytes, channel, shape, map, ranks);
 }
 
 template const char *parse_label_map<uint8_t>(const uint8_t *, const FastChannel &, TileShape, LabelMap *);

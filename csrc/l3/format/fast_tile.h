@@ -98,6 +98,14 @@ struct FastTile {
 
 constexpr uint64_t low_bits(uint32_t count) { return count >= 64 ? ~uint64_t(0) : (uint64_t(1) << count) - 1; }
 
+// Whether all samples of a channel equal its first, because there is no residual but 0: all units are absent, or all
+// groups have the code 0. Label maps are not looked into.
+constexpr bool is_flat(const FastChannel &channel, const uint8_t *bytes, uint32_t bits) {
+  if (channel.predictor == kLabelMap) return false;
+  return channel.units == 0 ||
+         (channel.index_bits == 0 && code_of_index(bytes + channel.palette, 0, channel.index_bits, bits) == 0);
+}
+
 // Reads the bitmap of a tile's units. Returns null, or what is wrong.
 L3_HOST_DEVICE const char *read_unit_bitmap(const uint8_t *bytes, TileShape shape, uint64_t *bitmap) {
   *bitmap = 0;

@@ -4,7 +4,9 @@
 #include <thread>
 
 #include "backends.h"
+#include "checksums.h"
 #include "format/bytes.h"
+#include "format/fast_tile.h"
 #include "images.h"
 #include "testing.h"
 
@@ -45,7 +47,114 @@ l3_file open(const Bytes &file) {
   return parsed;
 }
 
+// A file of one tile, with this payload.
+Bytes file_of_tile(const Image &image, Bytes tile) {
+  Bytes file = encode(image, encode_options(L3_PROFILE_RAW));
+  const size_t payload = size_t(open(file).payload - file.data());
+  file[22] = uint8_t(L3_PROFILE_FAST);
+  tile.resize((tile.size() + 3) / 4 * 4);
+  store(&file[32], uint32_t(tile.size()));
+  store(&file[L3_HEADER_SIZE + 4], uint32_t(tile.size()));
+  file.resize(payload);
+  file.insert(file.end(), tile.begin(), tile.end());
+  file.resize(file.size() + 16);
+  repair_checksums(file.data(), file.size());
+  return file;
+}
+
+// A body that says that all samples are equal: in one of the ways of doing so, some of which the encoder never takes.
+struct FlatBody {
+  uint32_t mode;
+  Bytes bytes;
+};
+FlatBody flat_body(Random &random, uint32_t bits, uint32_t first, TileShape shape) {
+  const uint32_t predictor = random.below(kPredictors), bitmap_size = shape.unit_bitmap_size();
+  switch (random.below(3)) {
+    case 0: return {mode_of(predictor, 0, false), {0}};  // a palette of the code 0
+    case 1: {                                            // no units, whatever the palette holds
+      const uint32_t index_bits = random.below(max_index_bits(bits) + 1);
+      Bytes body(palette_size(index_bits, bits));
+      for (uint8_t &byte : body) byte = uint8_t(random.below(16));
+      body.resize(body.size() + bitmap_size);
+      return {mode_of(predictor, index_bits, true), body};
+    }
+    default: {  // a label map without marks
+      Bytes body{0};
+      for (uint32_t byte = 0; byte < bits / 8; byte++) body.push_back(uint8_t(first >> 8 * byte));
+      body.resize(body.size() + bitmap_size);
+      return {kLabelMap, body};
+    }
+  }
+}
+
+// The samples of a pixel, in the image's order, given the first samples of its planes.
+std::vector<uint32_t> flat_pixel(const std::vector<uint32_t> &firsts, uint32_t bits, uint32_t color, uint32_t scale) {
+  const uint32_t mask = (1u << bits) - 1, middle = 1u << (bits - 1);
+  std::vector<uint32_t> pixel = firsts;
+  if (pixel.size() > 2) std::swap(pixel[0], pixel[1]);
+  if (color) {
+    pixel[0] = (pixel[0] + pixel[1] - middle) & mask;
+    pixel[2] = (pixel[2] + (color == 1 ? pixel[1] : (pixel[0] + pixel[1]) / 2) - middle) & mask;
+  }
+  for (uint32_t &sample : pixel) sample = (scale == 15 ? 257 * sample : sample << scale) & mask;
+  return pixel;
+}
+
 }  // namespace
+
+TEST(flat_tiles) {
+  Random random(12);
+  for (const Kernels *kernels : runnable_backends()) {
+    const UseBackend use(*kernels);
+    for (uint32_t round = 0; round < 700; round++) {
+      const uint32_t bits = random.below(2) ? 8 : 16, channels = random.between(1, L3_MAX_CHANNELS), size = bits / 8;
+      const auto length = [&] { return std::min(random.between(1, 96), uint32_t(L3_TILE)); };
+      const TileShape shape{length(), length()};
+      const testing::Context context("%s, round %u, %u bits, %u channels, %u x %u", kernels->name, round, bits,
+                                     channels, shape.width, shape.height);
+      const uint32_t color = channels < 3 ? 0 : random.below(kTransforms), scale = bits == 8 ? 0 : random.below(16);
+      std::vector<uint32_t> firsts;
+      Bytes tile(fast_heads_size(channels, bits));
+      tile[0] = uint8_t(first_byte_of(color, scale));
+      for (uint32_t c = 0; c < channels; c++) {
+        firsts.push_back(random() & ((1u << bits) - 1));
+        const FlatBody body = flat_body(random, bits, firsts[c], shape);
+        write_channel_head({body.mode, firsts[c], uint32_t(body.bytes.size())}, c, bits, tile.data());
+        tile.insert(tile.end(), body.bytes.begin(), body.bytes.end());
+      }
+      const Image image = make_image(random, shape.width, shape.height, channels, bits, Kind::kNoise);
+      const Bytes file = file_of_tile(image, tile);
+
+      // Rows that start at cache lines, and others.
+      const uint32_t row_size = shape.width * channels * size, stride = 64 * 9 + (random.below(2) ? 0 : 13);
+      Bytes buffer(stride * shape.height + 64, 0xA5), expected = buffer;
+      const size_t begin = 64 - reinterpret_cast<uintptr_t>(buffer.data()) % 64;
+      const std::vector<uint32_t> pixel = flat_pixel(firsts, bits, color, scale);
+      for (uint32_t y = 0; y < shape.height; y++)
+        for (uint32_t x = 0; x < row_size / size; x++)
+          for (uint32_t byte = 0; byte < size; byte++)
+            expected[begin + y * stride + x * size + byte] = uint8_t(pixel[x % channels] >> 8 * byte);
+      const l3_file parsed = open(file);
+      l3_output output{};
+      output.data = buffer.data() + begin;
+      output.row_stride = stride;
+      output.bypass_cache = random.below(2);
+      l3_error error{};
+      l3_decode(&parsed, nullptr, &output, L3_VERIFY, &error);
+      CHECK_EQUAL(std::string(error.message), "");
+      CHECK(buffer == expected);
+
+      // A byte too many in the last body.
+      Bytes longer = tile;
+      ChannelHead head = read_channel_head(longer.data(), channels - 1, bits);
+      head.body_size++;
+      write_channel_head(head, channels - 1, bits, longer.data());
+      longer.push_back(0);
+      const Decoded refused = decode(file_of_tile(image, longer));
+      CHECK_EQUAL(int(refused.status), int(L3_ERROR_CORRUPT));
+    }
+  }
+}
 
 TEST(round_trips) {
   Random random(1);

@@ -161,7 +161,7 @@ void check_label_map(Random &random, const Bytes &body, const FastChannel &chann
 template <typename Sample>
 void check_label_maps() {
   Random random(7);
-  for (const uint32_t labels : {1u, 2u, 3u, 4u, 5u, 17u, 64u, 65u, 128u, 129u, 255u, 256u})
+  for (const uint32_t labels : {1u, 2u, 3u, 4u, 5u, 17u, 32u, 33u, 64u, 65u, 128u, 129u, 255u, 256u})
     for (const TileShape shape : tile_shapes(random)) {
       const uint32_t repeated = random.below(9);
       const testing::Context context("%u labels, %u in 8 repeated, %u x %u", labels, repeated, shape.width,

@@ -64,41 +64,42 @@ inline __m128i minima_of(__m128i codes) {
 template <uint32_t first>
 constexpr Bytes kMinimumOfSample = bytes_of([](uint32_t i) { return 2 * (first + i / 8) + i % 2; });
 
-// Four groups: a quarter of a row pair.
-struct QuarterRows {
-  __m256i upper, lower;
+// The fields of a unit, eight to a group: their low bytes and their high bytes.
+struct UnitFields {
+  alignas(32) uint64_t low[kUnitGroups], high[kUnitGroups];
+  __m128i minima;  // of the groups
+
+  // Unpacks the octets of groups with these codes; moves `payload` past them.
+  void unpack(__m128i codes, const uint8_t *&payload) {
+    const uint64_t widths = uint64_t(_mm_cvtsi128_si64(_mm_avg_epu8(codes, _mm_setzero_si128())));  // (code + 1) / 2
+    const uint64_t starts = widths * 0x0101010101010100ull;  // byte g is the sum of the widths before group g
+    for (uint32_t g = 0; g < kUnitGroups; g++) {
+      const uint32_t width = widths >> 8 * g & 255;
+      const uint8_t *const octet = payload + (starts >> 8 * g & 255);
+      low[g] = _pdep_u64(load<uint64_t>(octet), kLowFieldBits[width]);
+      high[g] = _pdep_u64(load<uint64_t>(octet + 8), kHighFieldBits[width]);
+    }
+    payload += (starts >> 56) + (widths >> 56);
+    minima = minima_of(codes);
+  }
+
+  // The residuals of both rows, two quarters each.
+  void residuals(__m256i *upper, __m256i *lower) const {
+    const __m256i of_groups = _mm256_broadcastsi128_si256(minima);
+    const __m256i of_samples[2] = {_mm256_shuffle_epi8(of_groups, load_bytes(kMinimumOfSample<0>)),
+                                   _mm256_shuffle_epi8(of_groups, load_bytes(kMinimumOfSample<4>))};
+    for (uint32_t i = 0; i < 2; i++) {
+      const __m256i lows = load_aligned(low + 4 * i), highs = load_aligned(high + 4 * i);
+      const __m256i even = _mm256_unpacklo_epi8(lows, highs), odd = _mm256_unpackhi_epi8(lows, highs);
+      upper[i] = _mm256_add_epi16(_mm256_unpacklo_epi64(even, odd), of_samples[i]);
+      lower[i] = _mm256_add_epi16(_mm256_unpackhi_epi64(even, odd), of_samples[i]);
+    }
+  }
 };
 
-// The fields of four groups from `first` on, given the widths of a unit's groups and the sums of those before each.
-template <uint32_t first>
-inline QuarterRows fields_of_groups(uint64_t widths, uint64_t starts, const uint8_t *payload) {
-  const auto width = [&](uint32_t i) { return widths >> 8 * (first + i) & 255; };
-  const auto octet = [&](uint32_t i) { return payload + (starts >> 8 * (first + i) & 255); };
-  const auto low = [&](uint32_t i) { return int64_t(_pdep_u64(load<uint64_t>(octet(i)), kLowFieldBits[width(i)])); };
-  const auto high = [&](uint32_t i) {
-    return int64_t(_pdep_u64(load<uint64_t>(octet(i) + 8), kHighFieldBits[width(i)]));
-  };
-  const __m256i lows = _mm256_set_epi64x(low(3), low(2), low(1), low(0)),
-                highs = _mm256_set_epi64x(high(3), high(2), high(1), high(0));
-  const __m256i even = _mm256_unpacklo_epi8(lows, highs), odd = _mm256_unpackhi_epi8(lows, highs);
-  return {_mm256_unpacklo_epi64(even, odd), _mm256_unpackhi_epi64(even, odd)};
-}
-
-// The residuals of a unit with these eight codes, two quarters; moves `payload` past its octets.
-inline void unpack_unit_16(__m128i codes, const uint8_t *&payload, __m256i *upper, __m256i *lower) {
-  const uint64_t widths = uint64_t(_mm_cvtsi128_si64(_mm_avg_epu8(codes, _mm_setzero_si128())));  // (code + 1) / 2
-  const uint64_t starts = widths * 0x0101010101010100ull;  // byte g is the sum of the widths before group g
-  const QuarterRows left = fields_of_groups<0>(widths, starts, payload),
-                    right = fields_of_groups<4>(widths, starts, payload);
-  payload += (starts >> 56) + (widths >> 56);
-  const __m256i minima = _mm256_broadcastsi128_si256(minima_of(codes));
-  const __m256i left_minima = _mm256_shuffle_epi8(minima, load_bytes(kMinimumOfSample<0>)),
-                right_minima = _mm256_shuffle_epi8(minima, load_bytes(kMinimumOfSample<4>));
-  upper[0] = _mm256_add_epi16(left.upper, left_minima);
-  upper[1] = _mm256_add_epi16(right.upper, right_minima);
-  lower[0] = _mm256_add_epi16(left.lower, left_minima);
-  lower[1] = _mm256_add_epi16(right.lower, right_minima);
-}
+// Row pairs whose octets are unpacked before the first of them is reconstructed. What is unpacked passes through
+// memory, which takes less than moving it to vector registers piece by piece, if it has time to get there.
+constexpr uint32_t kPairsAhead = 4;
 
 // A register's last sample, in all of its places.
 inline __m256i broadcast_last(__m256i samples) {
@@ -156,25 +157,32 @@ uint32_t decode_channel_16(const uint8_t *bytes, const FastChannel &channel, Til
   });
 
   uint64_t units = channel.units;
-  const auto next_unit = [&](uint32_t side, __m256i *upper, __m256i *lower) {
+  const auto unpack_unit = [&](uint32_t side, UnitFields &fields) {
     const uint64_t present = -(units & 1);
     units >>= 1;
     const uint64_t spread = _pdep_u64(load<uint64_t>(indices), index_positions);
     indices += channel.index_bits & present;
     const __m128i all = _mm_cvtsi64_si128(int64_t(spread)), codes = has_palette ? _mm_shuffle_epi8(palette, all) : all;
     const __m128i there = _mm_cvtsi64_si128(int64_t(groups_inside[side] & present));
-    unpack_unit_16(_mm_and_si128(codes, there), payload, upper, lower);
+    fields.unpack(_mm_and_si128(codes, there), payload);
+  };
+  UnitFields fields[kPairsAhead][2];
+  std::memset(fields, 0, two_units ? 0 : sizeof fields);
+  const auto unpack_pairs = [&](uint32_t count) {
+    for (uint32_t pair = 0; pair < count; pair++) {
+      unpack_unit(0, fields[pair][0]);
+      if (two_units) unpack_unit(1, fields[pair][1]);
+    }
   };
 
   const __m256i first = _mm256_set1_epi16(int16_t(channel.first));
   Row16 above = row_of([&](uint32_t) { return first; });
   for (uint32_t pair = 0; pair < shape.row_pairs(); pair++) {
+    if (pair % kPairsAhead == 0) unpack_pairs(std::min(shape.row_pairs() - pair, kPairsAhead));
     Row16 rows[2];
-    next_unit(0, rows[0].quarters, rows[1].quarters);
-    if (two_units)
-      next_unit(1, rows[0].quarters + 2, rows[1].quarters + 2);
-    else
-      rows[0].quarters[2] = rows[0].quarters[3] = rows[1].quarters[2] = rows[1].quarters[3] = _mm256_setzero_si256();
+    const UnitFields(&units_of_pair)[2] = fields[pair % kPairsAhead];
+    units_of_pair[0].residuals(rows[0].quarters, rows[1].quarters);
+    units_of_pair[1].residuals(rows[0].quarters + 2, rows[1].quarters + 2);
     for (uint32_t i = 0; i < 2; i++) {
       const bool first_row = pair == 0 && i == 0;
       Row16 row = rows[i];

@@ -106,8 +106,27 @@ void store_rgb_tile(const DecodedTile<Sample> &tile, Destination destination, St
   }
 }
 
+// Gray: the rows of the plane.
+template <typename Sample>
+void store_gray_tile(const DecodedTile<Sample> &tile, Destination destination, Stores stores) {
+  constexpr uint32_t kSamples = 32 / sizeof(Sample);  // in a register
+  const TileShape shape = tile.shape;
+  const uint32_t factor = tile.transform.factor, row_size = shape.width * uint32_t(sizeof(Sample));
+  const bool whole = shape.width == L3_TILE;
+  const Sample *row = tile.planes.plane[0];
+  alignas(32) uint8_t partial[L3_TILE * sizeof(Sample)];
+  uint8_t *out = destination.data;
+  for (uint32_t y = 0; y < shape.height; y++, row += L3_TILE, out += destination.stride) {
+    for (uint32_t x = 0; x < L3_TILE; x += kSamples)
+      store_32((whole ? out : partial) + x * sizeof(Sample), Lanes<Sample>::multiply(load_aligned(row + x), factor),
+               whole ? stores : Stores::kCached);
+    if (!whole) std::memcpy(out, partial, row_size);
+  }
+}
+
 template <typename Sample>
 void store_tile(const DecodedTile<Sample> &tile, Destination out, Stores stores) {
+  if (tile.channels == 1) return store_gray_tile(tile, out, stores);
   if (tile.channels != 3) return generic::store_tile(tile, out, stores);
   generic::with_color_transform(tile.transform.color,
                                 [&](auto color) { store_rgb_tile<Sample, color>(tile, out, stores); });

@@ -1,8 +1,7 @@
 // Channels of 16-bit samples: a row of a tile is two registers.
 #pragma once
 
-#include "cpu/avx512/registers.h"
-#include "cpu/generic_decoder.h"
+#include "cpu/avx512/code_reader.h"
 
 // Internal linkage, for the reason that generic_decoder.h gives.
 namespace l3::avx512 {
@@ -35,16 +34,17 @@ constexpr Words kMinima16 = words_of(code_minimum);
 constexpr Bytes kEntryOfByte = bytes_of([](uint32_t i) { return i / 8; });
 // For fields of width w, byte k of a quadword starts at bit k * w: even bytes hold w, and are multiplied by this.
 constexpr Bytes kFieldOfByte16 = bytes_of([](uint32_t i) { return i % 8; });
-constexpr Bytes kJoinBytes = bytes_of([](uint32_t i) { return i / 16 * 16 + i % 16 / 2 + i % 2 * 8; });
+// Of eight groups, 16 bytes each: where the upper four samples of each lie, low bytes first, then high ones; the lower
+// four follow after four bytes.
+constexpr Bytes kUpperBytes = bytes_of([](uint32_t i) { return i / 8 * 16 + i % 8 / 2 + i % 2 * 8; });
 constexpr Words kGroupOfSample = words_of([](uint32_t i) { return i / 4; });
 
 // Unpacks the octets of a row pair.
 struct PairUnpacker16 {
   const __m512i widths = load_words(kWidths16), masks = load_words(kMasks16), minima = load_words(kMinima16);
   const __m512i entry_of_byte = load_bytes(kEntryOfByte), field_of_byte = load_bytes(kFieldOfByte16),
-                join_bytes = load_bytes(kJoinBytes), group_of_sample = load_words(kGroupOfSample);
-  const __m512i uppers = _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0),
-                lowers = _mm512_set_epi64(15, 13, 11, 9, 7, 5, 3, 1);
+                group_of_sample = load_words(kGroupOfSample);
+  const __m512i uppers = load_bytes(kUpperBytes), lowers = _mm512_add_epi8(uppers, _mm512_set1_epi8(4));
 
   // The fields of four groups from `first` on, a group in 16 bytes, given the entries of all sixteen.
   __m512i fields(int first, uint64_t octet_bytes, __m512i width, __m512i mask, const uint8_t *payload) const {
@@ -52,7 +52,7 @@ struct PairUnpacker16 {
     const __m512i entries = _mm512_add_epi8(entry_of_byte, _mm512_set1_epi8(char(2 * first)));
     const __m512i width_of_lane = _mm512_maskz_permutexvar_epi8(0x5555555555555555, entries, width);
     const __m512i bytes = _mm512_multishift_epi64_epi8(_mm512_mullo_epi16(width_of_lane, field_of_byte), octets);
-    return _mm512_shuffle_epi8(_mm512_and_si512(bytes, _mm512_permutexvar_epi8(entries, mask)), join_bytes);
+    return _mm512_and_si512(bytes, _mm512_permutexvar_epi8(entries, mask));
   }
 
   // The residuals of a row pair whose groups have these sixteen codes; moves `payload` past the octets.
@@ -73,19 +73,20 @@ struct PairUnpacker16 {
     const __m512i left = _mm512_permutexvar_epi16(group_of_sample, minimum),
                   right = _mm512_permutexvar_epi16(_mm512_add_epi16(group_of_sample, _mm512_set1_epi16(8)), minimum);
     const auto row = [&](__m512i which) {
-      return Row16{_mm512_add_epi16(_mm512_permutex2var_epi64(groups[0], which, groups[1]), left),
-                   _mm512_add_epi16(_mm512_permutex2var_epi64(groups[2], which, groups[3]), right)};
+      return Row16{_mm512_add_epi16(_mm512_permutex2var_epi8(groups[0], which, groups[1]), left),
+                   _mm512_add_epi16(_mm512_permutex2var_epi8(groups[2], which, groups[3]), right)};
     };
     return {row(uppers), row(lowers)};
   }
 };
 
-constexpr Words kGroupEnds16 = words_of([](uint32_t i) { return 4 * (i % 16) + 3; });
+// Where the group before each ends in a row. None is before the first.
+constexpr Words kEndsBefore16 = words_of([](uint32_t i) { return i % 16 ? 4 * (i % 16) - 1 : 0; });
 
 // Running sums along both rows of a pair: within groups first, then over the sums of groups, sixteen of each row side
 // by side.
 struct PrefixSum16 {
-  const __m512i group_ends = load_words(kGroupEnds16), group_of_sample = load_words(kGroupOfSample);
+  const __m512i ends_before = load_words(kEndsBefore16), group_of_sample = load_words(kGroupOfSample);
 
   static __m512i within_groups(__m512i samples) {
     samples = _mm512_add_epi16(samples, _mm512_slli_epi64(samples, 16));
@@ -103,14 +104,15 @@ struct PrefixSum16 {
 
   RowPair16 operator()(const RowPair16 &rows) const {
     const Row16 upper = within_groups(rows.upper), lower = within_groups(rows.lower);
-    const __m512i totals = _mm512_mask_blend_epi64(0xF0, _mm512_permutex2var_epi16(upper.left, group_ends, upper.right),
-                                                   _mm512_permutex2var_epi16(lower.left, group_ends, lower.right));
-    __m512i sums = _mm512_add_epi16(totals, _mm512_bslli_epi128(totals, 2));
+    // The ends of the groups before; zeros before the first.
+    const __m512i of_upper = _mm512_maskz_permutex2var_epi16(0x0000FFFE, upper.left, ends_before, upper.right),
+                  of_lower = _mm512_maskz_permutex2var_epi16(0xFFFE0000, lower.left, ends_before, lower.right);
+    __m512i sums = _mm512_or_si512(of_upper, of_lower);
+    sums = _mm512_add_epi16(sums, _mm512_bslli_epi128(sums, 2));
     sums = _mm512_add_epi16(sums, _mm512_bslli_epi128(sums, 4));
     sums = _mm512_add_epi16(sums, _mm512_bslli_epi128(sums, 8));
     const __m512i ends = _mm512_shuffle_epi8(sums, _mm512_set1_epi16(0x0F0E));  // each lane's, in its every word
     sums = _mm512_add_epi16(sums, _mm512_maskz_shuffle_i64x2(0xCC, ends, ends, 0xA0));  // from lanes 0 and 2 to 1 and 3
-    sums = _mm512_sub_epi16(sums, totals);
     return {add(upper, sums, 0), add(lower, sums, 16)};
   }
 };
@@ -129,33 +131,16 @@ uint32_t decode_channel_16(const uint8_t *bytes, const FastChannel &channel, Til
   const Row16 to_the_left = {load_words(kLeftOfLeft), load_words(kLeftOfRight)};
   const Row16 to_the_right = {_mm512_min_epu16(load_words(kRightOfLeft), last),
                               _mm512_min_epu16(load_words(kRightOfRight), last)};
-  const auto moved = [](const Row16 &row, const Row16 &places) {
-    return Row16{_mm512_permutex2var_epi16(row.left, places.left, row.right),
-                 _mm512_permutex2var_epi16(row.left, places.right, row.right)};
+  const auto smooth = [&](const Row16 &row) {
+    const Row16 left = {_mm512_permutexvar_epi16(to_the_left.left, row.left),
+                        _mm512_permutex2var_epi16(row.left, to_the_left.right, row.right)};
+    const Row16 right = {_mm512_permutex2var_epi16(row.left, to_the_right.left, row.right),
+                         _mm512_permutexvar_epi16(to_the_right.right, row.right)};
+    return average(average(left, right), row);
   };
 
-  const bool has_palette = l3::has_palette(channel.index_bits, 16);
-  const __m128i palette = _mm_loadu_si128(reinterpret_cast<const __m128i *>(bytes + channel.palette));
-  const __m128i inside = _mm_cmplt_epi8(_mm_set_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
-                                        _mm_set1_epi8(char(shape.groups())));
-  const uint64_t index_positions = low_bits_of_bytes(channel.index_bits);
-  const bool two_units = shape.units_per_row_pair() == 2;
-  const uint8_t *indices = bytes + channel.indices, *payload = bytes + channel.payload;
-
-  uint64_t units = channel.units;
-  const auto next_indices = [&](uint64_t present) {
-    const uint64_t spread = _pdep_u64(load<uint64_t>(indices), index_positions);
-    indices += channel.index_bits & present;
-    return int64_t(spread);
-  };
-  const auto next_codes = [&] {
-    const uint64_t left_present = -(units & 1), right_present = two_units ? -(units >> 1 & 1) : 0;
-    units >>= two_units ? 2 : 1;
-    const int64_t left = next_indices(left_present), right = next_indices(right_present);
-    const __m128i all = _mm_set_epi64x(right, left), codes = has_palette ? _mm_shuffle_epi8(palette, all) : all;
-    const __m128i present = _mm_set_epi64x(int64_t(right_present), int64_t(left_present));
-    return _mm_and_si128(codes, _mm_and_si128(inside, present));
-  };
+  CodeReader<16> codes(bytes, channel, shape);
+  const uint8_t *payload = bytes + channel.payload;
 
   const __m512i first = _mm512_set1_epi16(int16_t(channel.first));
   Row16 above = {first, first};
@@ -163,8 +148,7 @@ uint32_t decode_channel_16(const uint8_t *bytes, const FastChannel &channel, Til
     Row16 base = above;
     if (!first_row) {
       if (predictor == kLeft) base.left = base.right = _mm512_broadcastw_epi16(_mm512_castsi512_si128(above.left));
-      if (predictor == kSmoothAbove || predictor == kSmoothPlane)
-        base = average(average(moved(above, to_the_left), moved(above, to_the_right)), above);
+      if (predictor == kSmoothAbove || predictor == kSmoothPlane) base = smooth(above);
     }
     above = row + base;
     _mm512_store_si512(plane, above.left);
@@ -172,13 +156,13 @@ uint32_t decode_channel_16(const uint8_t *bytes, const FastChannel &channel, Til
     plane += L3_TILE;
   };
   // The residuals of the next pair are prepared before a pair is reconstructed, as with 8 bits.
-  RowPair16 rows = unpack_pair(next_codes(), payload);
+  RowPair16 rows = unpack_pair(codes.next(), payload);
   const RowPair16 sums = prefix_sum(rows);
   rows.upper = sums.upper;
   if (sums_along_row(predictor)) rows.lower = sums.lower;
   bool first_row = true;
   for (uint32_t pair = 1; pair < shape.row_pairs(); pair++) {
-    RowPair16 next = unpack_pair(next_codes(), payload);
+    RowPair16 next = unpack_pair(codes.next(), payload);
     if (sums_along_row(predictor)) next = prefix_sum(next);
     reconstruct(rows.upper, first_row);
     reconstruct(rows.lower, false);

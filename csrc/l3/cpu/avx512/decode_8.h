@@ -1,9 +1,7 @@
 // Channels of 8-bit samples: a row of a tile is one register.
 #pragma once
 
-#include "cpu/avx512/registers.h"
-#include "cpu/code_tables.h"
-#include "format/fast_tile.h"
+#include "cpu/avx512/code_reader.h"
 
 // Internal linkage, for the reason that generic_decoder.h gives.
 namespace l3::avx512 {
@@ -15,8 +13,10 @@ constexpr Bytes kToTheLeft = bytes_of([](uint32_t i) { return i ? i - 1 : 0; });
 constexpr Bytes kGroupOfByte = bytes_of([](uint32_t i) { return i / 8; });   // in a unit
 constexpr Bytes kGroupOfPixel = bytes_of([](uint32_t i) { return i / 4; });  // in a row
 constexpr Bytes kFieldOfByte = bytes_of([](uint32_t i) { return i % 8; });
-// Of 64 bytes, where groups end in a row; of the next 64, the same in another.
-constexpr Bytes kGroupEnds = bytes_of([](uint32_t i) { return i < 16 ? 4 * i + 3 : 64 + 4 * (i - 16) + 3; });
+// Of 64 bytes, where the group before each ends in a row; of the next 64, the same in another. None is before the
+// first.
+constexpr Bytes kEndsBefore = bytes_of([](uint32_t i) { return i % 16 ? 64 * (i / 16) + 4 * (i % 16) - 1 : 0; });
+constexpr __mmask64 kGroupsAfterFirst = 0xFFFEFFFE;
 constexpr Bytes kSecondToLaterOfGroup = bytes_of([](uint32_t i) { return i % 4 < 2 ? 128 : i % 16 / 4 * 4 + 1; });
 
 struct RowPair {
@@ -65,7 +65,7 @@ struct PairUnpacker {
 // Running sums along both rows of a pair: within groups first, then over the sums of groups, sixteen of each row side
 // by side.
 struct PrefixSum {
-  const __m512i second_to_later = load_bytes(kSecondToLaterOfGroup), group_ends = load_bytes(kGroupEnds);
+  const __m512i second_to_later = load_bytes(kSecondToLaterOfGroup), ends_before = load_bytes(kEndsBefore);
   const __m512i upper_groups = load_bytes(kGroupOfPixel),
                 lower_groups = _mm512_add_epi8(upper_groups, _mm512_set1_epi8(16));
 
@@ -76,8 +76,8 @@ struct PrefixSum {
 
   RowPair operator()(const RowPair &rows) const {
     const __m512i upper = within_groups(rows.upper), lower = within_groups(rows.lower);
-    __m256i before = _mm512_castsi512_si256(_mm512_permutex2var_epi8(upper, group_ends, lower));
-    before = _mm256_bslli_epi128(before, 1);
+    __m256i before =
+        _mm512_castsi512_si256(_mm512_maskz_permutex2var_epi8(kGroupsAfterFirst, upper, ends_before, lower));
     before = _mm256_add_epi8(before, _mm256_bslli_epi128(before, 1));
     before = _mm256_add_epi8(before, _mm256_bslli_epi128(before, 2));
     before = _mm256_add_epi8(before, _mm256_bslli_epi128(before, 4));
@@ -94,26 +94,8 @@ uint32_t decode_channel_8(const uint8_t *bytes, const FastChannel &channel, Tile
   const __m512i to_the_left = load_bytes(kToTheLeft), last = _mm512_set1_epi8(char(shape.width - 1));
   const __m512i to_the_right = _mm512_min_epu8(_mm512_add_epi8(load_bytes(kIdentity), _mm512_set1_epi8(1)), last);
 
-  const __m128i palette = generic::load_palette(bytes + channel.palette, channel.index_bits);
-  const __m128i inside =
-      _mm_cmplt_epi8(_mm512_castsi512_si128(load_bytes(kIdentity)), _mm_set1_epi8(char(shape.groups())));
-  const uint64_t index_positions = low_bits_of_bytes(channel.index_bits);
-  const bool two_units = shape.units_per_row_pair() == 2;
-  const uint8_t *indices = bytes + channel.indices, *payload = bytes + channel.payload;
-
-  uint64_t units = channel.units;
-  const auto next_indices = [&](uint64_t present) {
-    const uint64_t spread = _pdep_u64(load<uint32_t>(indices), index_positions);
-    indices += channel.index_bits & present;
-    return int64_t(spread);
-  };
-  const auto next_codes = [&] {
-    const uint64_t left_present = -(units & 1), right_present = two_units ? -(units >> 1 & 1) : 0;
-    units >>= two_units ? 2 : 1;
-    const int64_t left = next_indices(left_present), right = next_indices(right_present);
-    const __m128i present = _mm_set_epi64x(int64_t(right_present), int64_t(left_present));
-    return _mm_and_si128(_mm_shuffle_epi8(palette, _mm_set_epi64x(right, left)), _mm_and_si128(inside, present));
-  };
+  CodeReader<8> codes(bytes, channel, shape);
+  const uint8_t *payload = bytes + channel.payload;
 
   __m512i above = _mm512_set1_epi8(char(channel.first));
   const auto reconstruct = [&](__m512i row, bool first_row) {
@@ -133,13 +115,13 @@ uint32_t decode_channel_8(const uint8_t *bytes, const FastChannel &channel, Tile
   // Rows wait for the rows above them, but their residuals do not: those of the next pair are prepared before a pair is
   // reconstructed, so that the two overlap. The empty statement keeps the compiler from mixing them again, which costs
   // up to 30%.
-  RowPair rows = unpack_pair(next_codes(), payload);
+  RowPair rows = unpack_pair(codes.next(), payload);
   const RowPair sums = prefix_sum(rows);
   rows.upper = sums.upper;
   if (sums_along_row(predictor)) rows.lower = sums.lower;
   bool first_row = true;
   for (uint32_t pair = 1; pair < shape.row_pairs(); pair++) {
-    RowPair next = unpack_pair(next_codes(), payload);
+    RowPair next = unpack_pair(codes.next(), payload);
     if (sums_along_row(predictor)) next = prefix_sum(next);
     asm volatile("" : "+v"(next.upper), "+v"(next.lower), "+v"(above), "+v"(rows.upper), "+v"(rows.lower));
     reconstruct(rows.upper, first_row);

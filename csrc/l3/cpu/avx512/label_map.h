@@ -70,40 +70,20 @@ struct Values<uint16_t, registers> {
   }
 };
 
-// The marks of a tile, unit by unit.
-class MarkReader {
- public:
-  MarkReader(const uint8_t *bytes, const LabelMap &map)
-      : units_(map.units), group_masks_(bytes + map.group_masks), pixel_masks_(bytes + map.pixel_masks) {}
-
-  // The next unit's pixel masks, a byte a group. Reads eight bytes from the masks on.
-  uint64_t next() {
-    const uint64_t present = units_ & 1;
-    units_ >>= 1;
-    const uint32_t groups = *group_masks_ & uint32_t(-present);
-    group_masks_ += present;
-    const uint64_t masks = _pdep_u64(load<uint64_t>(pixel_masks_), generic::bytes_of_bits(groups));
-    pixel_masks_ += popcount(groups);
-    return masks;
-  }
-
- private:
-  uint64_t units_;
-  const uint8_t *group_masks_, *pixel_masks_;
-};
-
-// Places of the labels of a row, given those above, and for pixels that are marked the ranks of theirs.
+// Places of the labels of a row, given those above, and for pixels that are marked the ranks of theirs, which are less
+// than 255.
 inline __m512i replace_places(__m512i above, __m512i ranks, __mmask64 marked) {
-  const __mmask64 not_below = _mm512_cmpge_epu8_mask(ranks, above);
-  const __m512i places = _mm512_mask_add_epi8(ranks, not_below, ranks, _mm512_set1_epi8(1));
-  return _mm512_mask_mov_epi8(above, marked, places);
+  const __m512i one = _mm512_set1_epi8(1), next = _mm512_add_epi8(ranks, one);
+  const __m512i not_below = _mm512_min_epu8(_mm512_subs_epu8(next, above), one);  // 1 if rank >= above
+  return _mm512_mask_add_epi8(above, marked, ranks, not_below);
 }
 
 template <uint32_t registers, typename Sample>
-void decode_marks(const uint8_t *bytes, const LabelMap &map, TileShape shape, const uint8_t *rank,
-                  const Sample (&table)[kMaxLabels], Sample *plane) {
+void decode_marks(const uint8_t *bytes, const LabelMap &map, TileShape shape, const uint8_t *rank, Sample *plane) {
+  Sample table[kMaxLabels] = {};
+  std::memcpy(table, bytes + map.values, map.labels * sizeof(Sample));
   const Values<Sample, registers> values(table);
-  MarkReader marks(bytes, map);
+  generic::MarkReader marks(bytes, map);
   const bool two_units = shape.units_per_row_pair() == 2;
   const auto next_ranks = [&](uint64_t marked) {
     const __m512i expanded = _mm512_maskz_expand_epi8(marked, _mm512_loadu_si512(rank));
@@ -113,7 +93,7 @@ void decode_marks(const uint8_t *bytes, const LabelMap &map, TileShape shape, co
   // In a unit the rows of the groups alternate, as in octets: four pixels of the upper, four of the lower.
   const __m512i upper_of_units = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
   const __m512i lower_of_units = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
-  constexpr uint64_t upper_bits = 0x0F0F0F0F0F0F0F0F;
+  using generic::lower_marks, generic::upper_marks;
 
   __m512i places = _mm512_set1_epi8(char(map.first));
   for (uint32_t pair = 0; pair < shape.row_pairs(); pair++) {
@@ -121,28 +101,61 @@ void decode_marks(const uint8_t *bytes, const LabelMap &map, TileShape shape, co
     const uint64_t left = marks.next(), right = two_units ? marks.next() : 0;
     const __m512i left_ranks = next_ranks(left), right_ranks = next_ranks(right);
     places = replace_places(places, _mm512_permutex2var_epi32(left_ranks, upper_of_units, right_ranks),
-                            _pext_u64(left, upper_bits) | _pext_u64(right, upper_bits) << 32);
+                            upper_marks(left) | uint64_t(upper_marks(right)) << 32);
     values.store_row(places, upper);
     places = replace_places(places, _mm512_permutex2var_epi32(left_ranks, lower_of_units, right_ranks),
-                            _pext_u64(left, ~upper_bits) | _pext_u64(right, ~upper_bits) << 32);
+                            lower_marks(left) | uint64_t(lower_marks(right)) << 32);
     values.store_row(places, upper + L3_TILE);
   }
 }
 
+// A row of two labels.
+template <typename Sample>
+class TwoLabelRow;
+
+template <>
+class TwoLabelRow<uint8_t> {
+ public:
+  TwoLabelRow(uint8_t label, uint8_t difference)
+      : samples_(_mm512_set1_epi8(char(label))), difference_(_mm512_set1_epi8(char(difference))) {}
+  void toggle(uint64_t marks) { samples_ = _mm512_xor_si512(samples_, _mm512_maskz_mov_epi8(marks, difference_)); }
+  void write(uint8_t *row) const { _mm512_store_si512(row, samples_); }
+
+ private:
+  __m512i samples_, difference_;
+};
+
+template <>
+class TwoLabelRow<uint16_t> {
+ public:
+  TwoLabelRow(uint16_t label, uint16_t difference)
+      : left_(_mm512_set1_epi16(int16_t(label))), right_(left_), difference_(_mm512_set1_epi16(int16_t(difference))) {}
+  void toggle(uint64_t marks) {
+    left_ = _mm512_xor_si512(left_, _mm512_maskz_mov_epi16(__mmask32(marks), difference_));
+    right_ = _mm512_xor_si512(right_, _mm512_maskz_mov_epi16(__mmask32(marks >> 32), difference_));
+  }
+  void write(uint16_t *row) const {
+    _mm512_store_si512(row, left_);
+    _mm512_store_si512(row + 32, right_);
+  }
+
+ private:
+  __m512i left_, right_, difference_;
+};
+
 template <typename Sample>
 const char *decode_label_map(const uint8_t *bytes, const FastChannel &channel, TileShape shape, Sample *plane) {
   LabelMap map;
-  if (const char *problem = generic::parse_all_but_ranks<Sample>(bytes, channel, shape, &map)) return problem;
   uint8_t ranks[kMaxRanks];
-  if (const char *problem = generic::unpack_ranks(bytes, channel, map, ranks)) return problem;
-  Sample table[kMaxLabels] = {};
-  std::memcpy(table, bytes + map.values, map.labels * sizeof(Sample));
-  if (map.labels <= 64)
-    decode_marks<1>(bytes, map, shape, ranks, table, plane);
+  if (const char *problem = generic::read_label_map<Sample>(bytes, channel, shape, &map, ranks)) return problem;
+  if (map.labels <= 2)
+    generic::decode_two_labels<TwoLabelRow<Sample>>(bytes, map, shape, plane);
+  else if (map.labels <= 64)
+    decode_marks<1>(bytes, map, shape, ranks, plane);
   else if (map.labels <= 128)
-    decode_marks<2>(bytes, map, shape, ranks, table, plane);
+    decode_marks<2>(bytes, map, shape, ranks, plane);
   else
-    decode_marks<4>(bytes, map, shape, ranks, table, plane);
+    decode_marks<4>(bytes, map, shape, ranks, plane);
   return nullptr;
 }
 
