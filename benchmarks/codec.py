@@ -252,8 +252,8 @@ def measure_group(images: Images, entrants: dict[str, System], rounds: int, enco
 def measure_sets(photos: Images, rounds: int, encode_rounds: int) -> Figures:
     """Bytes of PNG and L3 and speeds for the sets of `datasets.SETS`, by the function that made them.
 
-    That of decoding is given as a multiple of libpng's on the same image and of L3's on the photograph that the image was made
-    from: in bytes and in samples.
+    That of decoding is given as a multiple of libpng's on the same image and of L3's on the photograph that the image
+    was made from: in bytes and in samples.
     """
     backends = {backend: _l3("fast", backend) for backend in BACKENDS}
     entrants = {LIBPNG: System(png, lambda data, out: imagecodecs.png_decode(data, out=out)), **backends}
