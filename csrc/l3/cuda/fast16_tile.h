@@ -34,7 +34,8 @@ template <uint32_t channels>
 struct Fast16Shared {
   union Records {
     GroupRecords groups;
-    LabelRecords<uint16_t> labels;
+    LabelRecords labels;
+    static_assert(offsetof(LabelRecords, no_marks) >= sizeof(GroupRecords));
   } records[channels];
   SharedRows<2 * channels> rows;
 };
@@ -126,7 +127,7 @@ class Fast16Tile {
       if (channel.any_residuals)
         wide = wide | expand_groups<Team>(bytes, body, head, shape, !is_label_map, shared.records[c].groups);
       if (channel.any_labels)
-        channel.labels.parse(bytes, body, head.first, shape, is_label_map, tables.marks, shared.records[c].labels);
+        channel.labels.parse(bytes, body, head.first, shape, is_label_map, shared.records[c].labels);
       body += head.body_size;
     }
     any_wide_ = Team::any(wide);
@@ -134,13 +135,16 @@ class Fast16Tile {
 
   // Decodes a row pair of a channel.
   L3_DEVICE void decode_pair(const uint8_t *bytes, uint32_t pair, const Tables &tables,
-                             const typename Shared::Records &records, Channel &channel, Number (&rows)[2][4]) const {
+                             typename Shared::Records &records, Channel &channel, Number (&rows)[2][4]) const {
     Number labels[2][4];
     if (channel.any_labels) {
       L3_UNROLL
       for (uint32_t k = 0; k < 4; k++) labels[0][k] = labels[1][k] = channel.above[k];
-      if (channel.labels.find_marks(pair, records.labels))
-        channel.labels.decode_pair(bytes, groups_before_, tables.marks, records.labels, labels);
+      Number places[2];
+      if (channel.labels.decode_pair(bytes, pair, place_, tables.marks, records.labels, places)) {
+        L3_UNROLL
+        for (uint32_t i = 0; i < 2; i++) channel.labels.look_up_values(records.labels, places[i], labels[i]);
+      }
     }
     if (channel.any_residuals) decode_residuals(bytes, pair, tables, records.groups, channel, rows);
     if (channel.any_labels) {
@@ -279,7 +283,7 @@ class Fast16Tile {
     }
   }
 
-  GroupsBefore<Team> groups_before_;
+  PlaceInUnit<Team> place_;
   Number at_edge_[4];  // masks: the right neighbour of a sample is outside the tile
   uint32_t color_, factor_;
   bool any_cut_, any_transform_, any_wide_;  // in the warp's tiles: not of full width; a colour transform; wide fields

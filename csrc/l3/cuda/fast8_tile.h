@@ -61,7 +61,8 @@ template <uint32_t channels, bool full>
 struct Fast8Shared {
   union FullRecords {
     UnitRecords residuals;
-    LabelRecords<uint8_t> labels;
+    LabelRecords labels;
+    static_assert(offsetof(LabelRecords, no_marks) >= sizeof(UnitRecords));
   };
   struct PlainRecords {
     UnitRecords residuals;
@@ -98,7 +99,7 @@ class Fast8Tile {
     }
   };
 
-  struct FullPlace : Place, GroupsBefore<Team> {};
+  struct FullPlace : Place, PlaceInUnit<Team> {};
   using LanePlace = std::conditional_t<full, FullPlace, Place>;
 
   // Factors of N, of its neighbours inside the lane's group, and of those outside it, in eight times the prediction.
@@ -147,6 +148,12 @@ class Fast8Tile {
     for (uint32_t y = 0; Team::any(Number(y) < shape.height); y += kStoredRows) {
       L3_UNROLL
       for (uint32_t pair = 0; pair < kStoredRows / 2; pair++) {
+        if constexpr (full && channels == 1) {
+          if (!state[0].any_residuals) {
+            put_labels(bytes, y, pair, shared.records[0], place, tables, state[0], shared.rows);
+            continue;
+          }
+        }
         Number even[channels][2], odd[channels][2];
         L3_UNROLL
         for (uint32_t c = 0; c < channels; c++)
@@ -193,7 +200,6 @@ class Fast8Tile {
     L3_UNROLL
     for (uint32_t c = 0; c < channels; c++) {
       const ChannelHead head = read_channel_head(bytes, c, 8);
-      static_cast<Residuals &>(state[c]) = start_channel(head, missing);
       bool any_residuals = true, here = true;
       if constexpr (full) {
         here = head.predictor() != kLabelMap;
@@ -201,10 +207,13 @@ class Fast8Tile {
         state[c].any_residuals = any_residuals = Team::any(here);
         state[c].any_labels = Team::any(!here);
         if (state[c].any_labels)
-          state[c].labels.parse(bytes, body, head.first, shape, !here, tables.marks, shared.records[c].labels);
+          state[c].labels.parse(bytes, body, head.first, shape, !here, shared.records[c].labels);
       }
-      if (any_residuals)
+      if (any_residuals) {
+        static_cast<Residuals &>(state[c]) = start_channel(head, missing);
         expand_records(bytes, body, head.index_bits(), head.has_bitmap(), units, here, shared.records[c].residuals);
+      }
+      state[c].even = state[c].odd = Number(head.first) * kHalves;
       body += head.body_size;
     }
     return color_of(bytes[0]);
@@ -228,7 +237,6 @@ class Fast8Tile {
     const uint32_t predictor = head.predictor(), smooth = predictor == kSmoothAbove || predictor == kSmoothPlane;
     const bool is_left = predictor == kLeft;
     Residuals channel;
-    channel.even = channel.odd = Number(head.first) * kHalves;
     // N stands for a neighbour that is missing. In half precision 4, 6 and 8 are 0x200 apart.
     const uint32_t here = smooth ? kFour : is_left ? 0 : kEight, others = is_left ? kEight : 0;
     const auto neighbours = [&](const Number &gone) { return (Number(kHalves) - gone) * (smooth * 0x4000) + others; };
@@ -332,19 +340,20 @@ class Fast8Tile {
 
   // Decodes row pair `pair` from row `y` on, of a channel, into pairs of samples.
   template <typename Records>
-  L3_DEVICE void decode_pair(const uint8_t *bytes, uint32_t y, uint32_t pair, const Records &records,
+  L3_DEVICE void decode_pair(const uint8_t *bytes, uint32_t y, uint32_t pair, Records &records,
                              const LanePlace &place, const Tables &tables, Channel &channel, Number (&even)[2],
                              Number (&odd)[2]) const {
     if constexpr (!full) {
       decode_residuals(bytes, y, pair, records.residuals, place, tables.codes, channel, even, odd);
     } else {
-      Number labels_even[2] = {channel.even, channel.even}, labels_odd[2] = {channel.odd, channel.odd};
-      if (channel.any_labels && channel.labels.find_marks(y / 2 + pair, records.labels)) {
-        Number rows[2][4];
-        channel.labels.decode_pair(bytes, place, tables.marks, records.labels, rows);
+      Number labels[2], labels_even[2] = {channel.even, channel.even}, labels_odd[2] = {channel.odd, channel.odd};
+      if (channel.any_labels &&
+          channel.labels.decode_pair(bytes, y / 2 + pair, place, tables.marks, records.labels, labels)) {
         L3_UNROLL
-        for (uint32_t i = 0; i < 2; i++)
-          labels_even[i] = rows[i][2] * 0x10000 + rows[i][0], labels_odd[i] = rows[i][3] * 0x10000 + rows[i][1];
+        for (uint32_t i = 0; i < 2; i++) {
+          labels_even[i] = Team::permute_bytes(labels[i], 0, 0x4240);
+          labels_odd[i] = Team::permute_bytes(labels[i], 0, 0x4341);
+        }
       }
       L3_UNROLL
       for (uint32_t i = 0; i < 2; i++) even[i] = labels_even[i], odd[i] = labels_odd[i];
@@ -360,12 +369,27 @@ class Fast8Tile {
     }
   }
 
+  // Decodes row pair `pair` from row `y` on, of a label map that is the only channel.
+  template <typename Records>
+  static L3_DEVICE void put_labels(const uint8_t *bytes, uint32_t y, uint32_t pair, Records &records,
+                                   const LanePlace &place, const Tables &tables, Channel &channel,
+                                   SharedRows<channels> &rows) {
+    Number labels[2];
+    channel.labels.decode_pair(bytes, y / 2 + pair, place, tables.marks, records.labels, labels);
+    L3_UNROLL
+    for (uint32_t i = 0; i < 2; i++) {
+      const Number word[1] = {labels[i]};
+      Team::template store_words<1>(rows.row(2 * pair + i), Team::index() * 4, word);
+    }
+  }
+
   L3_DEVICE void decode_residuals(const uint8_t *bytes, uint32_t y, uint32_t pair, const UnitRecords &records,
                                   const Place &place, const CodeTable8 &table, Channel &channel, Number (&even)[2],
                                   Number (&odd)[2]) const {
     const bool is_first = y + pair == 0;
-    Number record[4], code[2], octet[3];
-    Team::template load_words<4>(records.units, place.record_of(y, pair), record);
+    Number record[4], code[2], octet[3], position = place.record_of(y, pair);
+    if constexpr (full) position = position & channel.residuals;
+    Team::template load_words<4>(records.units, position, record);
     if constexpr (full)  // lanes of label maps read nothing of their own
       for (Number &word : record) word = word & channel.residuals;
     Team::load_pair(reinterpret_cast<const uint8_t *>(table.words),
