@@ -185,6 +185,10 @@ class Fast8Tile {
   // The low `count` (0 to 32) bits.
   static L3_DEVICE Number ones(const Number &count) { return l3::ones<Team>(count); }
 
+  static L3_DEVICE Number blend(const Number &mask, const Number &if_set, const Number &if_clear) {
+    return (if_set & mask) | (if_clear & ~mask);
+  }
+
   // a * factors + b, half by half.
   static L3_DEVICE Number multiply_add(const Number &a, Number factors, const Number &b) {
     return Team::multiply_add_halves(a, factors, b);
@@ -206,8 +210,7 @@ class Fast8Tile {
         state[c].residuals = here ? ~0u : 0;
         state[c].any_residuals = any_residuals = Team::any(here);
         state[c].any_labels = Team::any(!here);
-        if (state[c].any_labels)
-          state[c].labels.parse(bytes, body, head.first, shape, !here, shared.records[c].labels);
+        if (state[c].any_labels) state[c].labels.parse(bytes, body, head.first, shape, !here, shared.records[c].labels);
       }
       if (any_residuals) {
         static_cast<Residuals &>(state[c]) = start_channel(head, missing);
@@ -340,30 +343,22 @@ class Fast8Tile {
 
   // Decodes row pair `pair` from row `y` on, of a channel, into pairs of samples.
   template <typename Records>
-  L3_DEVICE void decode_pair(const uint8_t *bytes, uint32_t y, uint32_t pair, Records &records,
-                             const LanePlace &place, const Tables &tables, Channel &channel, Number (&even)[2],
-                             Number (&odd)[2]) const {
+  L3_DEVICE void decode_pair(const uint8_t *bytes, uint32_t y, uint32_t pair, Records &records, const LanePlace &place,
+                             const Tables &tables, Channel &channel, Number (&even)[2], Number (&odd)[2]) const {
     if constexpr (!full) {
       decode_residuals(bytes, y, pair, records.residuals, place, tables.codes, channel, even, odd);
     } else {
-      Number labels[2], labels_even[2] = {channel.even, channel.even}, labels_odd[2] = {channel.odd, channel.odd};
-      if (channel.any_labels &&
-          channel.labels.decode_pair(bytes, y / 2 + pair, place, tables.marks, records.labels, labels)) {
-        L3_UNROLL
-        for (uint32_t i = 0; i < 2; i++) {
-          labels_even[i] = Team::permute_bytes(labels[i], 0, 0x4240);
-          labels_odd[i] = Team::permute_bytes(labels[i], 0, 0x4341);
-        }
-      }
-      L3_UNROLL
-      for (uint32_t i = 0; i < 2; i++) even[i] = labels_even[i], odd[i] = labels_odd[i];
       if (channel.any_residuals)
         decode_residuals(bytes, y, pair, records.residuals, place, tables.codes, channel, even, odd);
       if (!channel.any_labels) return;
+      Number labels[2];
+      channel.labels.decode_pair(bytes, y / 2 + pair, place, tables.marks, records.labels, labels);
       L3_UNROLL
       for (uint32_t i = 0; i < 2; i++) {
-        even[i] = (even[i] & channel.residuals) | (labels_even[i] & ~channel.residuals);
-        odd[i] = (odd[i] & channel.residuals) | (labels_odd[i] & ~channel.residuals);
+        const Number labels_even = Team::permute_bytes(labels[i], 0, 0x4240),
+                     labels_odd = Team::permute_bytes(labels[i], 0, 0x4341);
+        even[i] = channel.any_residuals ? blend(channel.residuals, even[i], labels_even) : labels_even;
+        odd[i] = channel.any_residuals ? blend(channel.residuals, odd[i], labels_odd) : labels_odd;
       }
       channel.even = even[1], channel.odd = odd[1];
     }

@@ -187,8 +187,8 @@ class LabelRows {
     Number candidates[4];
     const Number marks[2] = {upper[1], lower[1]};
     find_candidates(spread(low, upper), records, candidates[0], candidates[1]);
-    find_candidates(spread(Team::funnel_shift_clamped(low, high, upper[2] * rank_bits_), lower), records,
-                    candidates[2], candidates[3]);
+    find_candidates(spread(Team::funnel_shift_clamped(low, high, upper[2] * rank_bits_), lower), records, candidates[2],
+                    candidates[3]);
     const Number record = (group + 1) & (Records::kReady - 1);
     Team::sync();
     Team::template store_words<4>(records.candidates, record * Records::kCandidatesSize, candidates, active);
