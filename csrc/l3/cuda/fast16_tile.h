@@ -65,7 +65,7 @@ class Fast16Tile {
     const TileShape shape = shape_of(rect);
     const uint8_t *bytes = buffer + tile.bytes;
     Channel state[channels];
-    parse(bytes, shape, tables, shared, state);
+    parse(bytes, shape, shared, state);
     RowStore<Team, 2 * channels> store(image, rect, active && !image.converts());
     Team::sync();
 
@@ -98,8 +98,7 @@ class Fast16Tile {
   }
 
   // Reads heads, palettes and index words, or label maps: sets up the channels and their records.
-  L3_DEVICE void parse(const uint8_t *bytes, TileShape shape, const Tables &tables, Shared &shared,
-                       Channel (&state)[channels]) {
+  L3_DEVICE void parse(const uint8_t *bytes, TileShape shape, Shared &shared, Channel (&state)[channels]) {
     L3_UNROLL
     for (uint32_t k = 0; k < 4; k++) at_edge_[k] = Team::select(Team::index() * 4 + k == shape.width - 1, ~0u, 0);
     any_cut_ = Team::any(shape.width < L3_TILE);

@@ -138,7 +138,7 @@ class Fast8Tile {
     const TileShape shape = shape_of(rect);
     Channel state[channels];
     const uint8_t *bytes = buffer + tile.bytes;
-    const uint32_t transform = parse(bytes, shape, tables, shared, state);
+    const uint32_t transform = parse(bytes, shape, shared, state);
     const ColorFactors colors = color_factors(transform);
     const bool converts = full && image.converts();
     RowStore<Team, channels> store(image, rect, active && !converts);
@@ -196,8 +196,7 @@ class Fast8Tile {
 
   // Reads heads, palettes and index words, or label maps: sets up the channels and their records. Returns the colour
   // transform.
-  L3_DEVICE uint32_t parse(const uint8_t *bytes, TileShape shape, const Tables &tables, Shared &shared,
-                           Channel (&state)[channels]) {
+  L3_DEVICE uint32_t parse(const uint8_t *bytes, TileShape shape, Shared &shared, Channel (&state)[channels]) {
     const Missing missing(shape.width);
     const Units units(shape);
     uint32_t body = fast_heads_size(channels, 8);
