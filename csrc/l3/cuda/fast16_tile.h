@@ -135,24 +135,32 @@ class Fast16Tile {
   // Decodes a row pair of a channel.
   L3_DEVICE void decode_pair(const uint8_t *bytes, uint32_t pair, const Tables &tables,
                              typename Shared::Records &records, Channel &channel, Number (&rows)[2][4]) const {
-    if (channel.any_residuals) decode_residuals(bytes, pair, tables, records.groups, channel, rows);
     if (channel.any_labels) {
-      Number places[2], labels[2][4];
-      L3_UNROLL
-      for (uint32_t k = 0; k < 4; k++) labels[0][k] = labels[1][k] = channel.above[k];
-      if (channel.labels.decode_pair(bytes, pair, place_, tables.marks, records.labels, places)) {
-        L3_UNROLL
-        for (uint32_t i = 0; i < 2; i++) channel.labels.look_up_values(records.labels, places[i], labels[i]);
-      }
-      L3_UNROLL
-      for (uint32_t i = 0; i < 2; i++) {
-        L3_UNROLL
-        for (uint32_t k = 0; k < 4; k++)
-          rows[i][k] = channel.any_residuals ? blend(channel.residuals, rows[i][k], labels[i][k]) : labels[i][k];
-      }
+      decode_labels(bytes, pair, tables, records, channel, rows);
+    } else {
+      decode_residuals(bytes, pair, tables, records.groups, channel, rows);
     }
     L3_UNROLL
     for (uint32_t k = 0; k < 4; k++) channel.above[k] = rows[1][k];
+  }
+
+  // The same where it is a label map in a tile of the warp.
+  L3_DEVICE void decode_labels(const uint8_t *bytes, uint32_t pair, const Tables &tables,
+                               typename Shared::Records &records, Channel &channel, Number (&rows)[2][4]) const {
+    Number places[2], labels[2][4];
+    L3_UNROLL
+    for (uint32_t k = 0; k < 4; k++) labels[0][k] = labels[1][k] = channel.above[k];
+    if (channel.labels.decode_pair(bytes, pair, place_, tables.marks, records.labels, places)) {
+      L3_UNROLL
+      for (uint32_t i = 0; i < 2; i++) channel.labels.look_up_values(records.labels, places[i], labels[i]);
+    }
+    if (channel.any_residuals) decode_residuals(bytes, pair, tables, records.groups, channel, rows);
+    L3_UNROLL
+    for (uint32_t i = 0; i < 2; i++) {
+      L3_UNROLL
+      for (uint32_t k = 0; k < 4; k++)
+        rows[i][k] = channel.any_residuals ? blend(channel.residuals, rows[i][k], labels[i][k]) : labels[i][k];
+    }
   }
 
   L3_DEVICE void decode_residuals(const uint8_t *bytes, uint32_t pair, const Tables &tables,
