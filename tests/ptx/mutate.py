@@ -489,8 +489,8 @@ FAULTS = (
     Fault(
         LABELS,
         "the record of no marks is not written",
-        "records.no_marks, 0, no_marks, is_first",
-        "records.marks, 0, no_marks, here_ & is_first",
+        "no_marks, is_first);",
+        "no_marks, is_first & 0);",
     ),
     Fault(LABELS, "the first candidates are not written", "nothing, is_first & here_);", "nothing, is_first & 0);"),
     Fault(LABELS, "groups count from the row pair's first", " + (unit >> 8), 0)", ", 0)"),

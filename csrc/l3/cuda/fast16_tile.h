@@ -35,7 +35,7 @@ struct Fast16Shared {
   union Records {
     GroupRecords groups;
     LabelRecords labels;
-    static_assert(offsetof(LabelRecords, no_marks) >= sizeof(GroupRecords));
+    static_assert(LabelRecords::position_of_none() >= sizeof(GroupRecords));
   } records[channels];
   SharedRows<2 * channels> rows;
 };

@@ -62,7 +62,7 @@ struct Fast8Shared {
   union FullRecords {
     UnitRecords residuals;
     LabelRecords labels;
-    static_assert(offsetof(LabelRecords, no_marks) >= sizeof(UnitRecords));
+    static_assert(LabelRecords::position_of_none() >= sizeof(UnitRecords));
   };
   struct PlainRecords {
     UnitRecords residuals;

@@ -45,8 +45,10 @@ struct LabelRecords {
   alignas(16) uint8_t candidates[kReady * kCandidatesSize];  // of each row the lower ones, then the upper ones
   uint32_t units[kMaxUnits];    // a bit for each marked group, and from bit 8 on the number of marked groups before
   uint16_t values[kMaxLabels];  // of 16-bit samples; or of 8-bit ones in pairs: a value, and the next one
-  alignas(8) uint8_t marks[kReady * kMarksSize];  // of each row, as bytes of 0xFF
-  uint8_t no_marks[kMarksSize];                   // behind all other records
+  alignas(8) uint8_t marks[(kReady + 1) * kMarksSize];  // of each row, as bytes of 0xFF
+
+  // Where the last of the marks are: behind the other records that may be in this place.
+  static constexpr uint32_t position_of_none() { return offsetof(LabelRecords, marks) + kNone * kMarksSize; }
 };
 
 // Where a lane's group is in the record of its unit.
@@ -89,7 +91,7 @@ class LabelRows {
     ready_ = 0;
     const Number nothing[4] = {0, 0, 0, 0}, no_marks[2] = {0, 0}, is_first = Team::index() == 0;
     Team::template store_words<4>(records.candidates, 0, nothing, is_first & here_);
-    Team::template store_words<2>(records.no_marks, 0, no_marks, is_first);
+    Team::template store_words<2>(records.marks, Records::kNone * Records::kMarksSize, no_marks, is_first);
   }
 
   // The samples of a row pair, or their places, four of a row. Returns whether any differs from the one above it, in
