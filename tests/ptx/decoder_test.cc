@@ -8,6 +8,7 @@
 #include "batch_cases.h"
 #include "cuda_objects.h"
 #include "data_files.h"
+#include "fast_tiles.h"
 #include "l3/l3_cuda.h"
 #include "testing.h"
 
@@ -241,6 +242,26 @@ TEST(sizes_and_regions) {
       for (const Bytes &file : files) wanted.push_back(whole(file));
       check_alone(wanted, random());
     }
+}
+
+// Palettes, indices and bitmaps that no encoder would choose.
+TEST(random_tiles) {
+  Random random(12);
+  for (const uint32_t bits : {8u, 16u}) {
+    std::vector<Bytes> files;
+    for (uint32_t i = 0; i < 2 * (max_index_bits(bits) + 1) * rounds(4); i++) {
+      ChannelChoice choice{};
+      choice.bits = bits;
+      choice.predictor = random.below(kPredictors);
+      choice.index_bits = i / 2 % (max_index_bits(bits) + 1);
+      choice.has_bitmap = i % 2;
+      choice.shape = {random.below(2) ? 64 : random.between(1, 64), random.below(2) ? 64 : random.between(1, 64)};
+      files.push_back(file_of_tile(choice, random_tile(random, choice)));
+    }
+    std::vector<Wanted> wanted;
+    for (const Bytes &file : files) wanted.push_back(whole(file));
+    check_alone(wanted, random());
+  }
 }
 
 TEST(mixed_batches) {

@@ -434,7 +434,7 @@ FAULTS = (
     ),
     Fault(FAST8_TILE, "bitmaps are passed over", "present = units_present.of_lane();", ""),
     Fault(FAST8_TILE, "lanes of label maps read octets", "word = word & channel.residuals;", "word = word;"),
-    Fault(FAST8_TILE, "label maps are taken for octets", "(labels_even[i] & ~channel.residuals)", "even[i]"),
+    Fault(FAST8_TILE, "label maps are taken for octets", "blend(channel.residuals, even[i], labels_even)", "even[i]"),
     Fault(FAST8_TILE, "the row above of a label map", "channel.even = even[1], channel.odd = odd[1];", ""),
     Fault(FAST8_TILE, "rows that are converted are stored too", "active && !converts)", "active)"),
     Fault(
@@ -483,31 +483,60 @@ FAULTS = (
     Fault(GROUPS, "the upper half of a palette", "& ~upper)", ")"),
     Fault(GROUPS, "label maps are overwritten", "codes[j], here);", "codes[j]);"),
     Fault(LABELS, "teams without a label map look up values", "0x4440 + k), here_)", "0x4440 + k), 1)"),
+    Fault(LABELS, "marks are looked for by one lane", "if (!Team::any(is_marked)) return", "if (!is_marked) return"),
+    Fault(LABELS, "teams without a label map have marks", "unit & place.bit & here_;", "unit & place.bit;"),
+    Fault(LABELS, "a lane without marks has some", "Team::select(is_marked, record, Records::kNone)", "record"),
     Fault(
         LABELS,
-        "marks are looked for by one lane",
-        "return Team::any(marks_);",
-        "return marks_;",
-        "A lane without marks keeps its samples; decoding marks does not involve other lanes.",
+        "the record of no marks is not written",
+        "no_marks, is_first);",
+        "no_marks, is_first & 0);",
     ),
-    Fault(LABELS, "teams without a label map have marks", "& here_ & 255;", "& 255;"),
+    Fault(LABELS, "the first candidates are not written", "nothing, is_first & here_);", "nothing, is_first & 0);"),
+    Fault(LABELS, "groups count from the row pair's first", " + (unit >> 8), 0)", ", 0)"),
     Fault(
         LABELS,
-        "lanes without marks read ranks",
-        "Team::select(marks_, before * rank_bits_ + ranks_, 0)",
-        "before * rank_bits_ + ranks_",
+        "a group's number is one too small",
+        "through = Team::keep(bit * 2 - 1)",
+        "through = Team::keep(bit - 1)",
     ),
-    Fault(LABELS, "ranks skip no label", "rank + not_less(rank, places_);", "rank;"),
-    Fault(LABELS, "ranks of the lower row from the upper's", "in_upper * rank_bits_", "0"),
-    Fault(LABELS, "values end with those of one team", "Team::any(Number(begin) < size)", "begin < size"),
-    Fault(LABELS, "values are looked for by one team", "Team::any(Number(place) < labels)", "place < labels"),
-    Fault(LABELS, "units' marks begin at the tile's", "marks_before + before[j], 0}", "marks_before, 0}"),
     Fault(
-        LABELS,
-        "records of residuals are overwritten",
-        "kUnitRecordSize, record, Number(here));",
-        "kUnitRecordSize, record);",
+        LABELS, "groups are made ready once", "while (Team::any(ready_ < number))", "if (Team::any(ready_ < number))"
     ),
+    Fault(LABELS, "groups are made ready late", "ready_ < number))", "ready_ + 1 < number))"),
+    Fault(LABELS, "groups are made ready by one team", "while (Team::any(ready_ < number))", "while (ready_ < number)"),
+    Fault(LABELS, "groups that are needed are replaced", "Team::kCount + 1, group", "1, group"),
+    Fault(LABELS, "groups behind the last are made ready", "has_room & (group < marked_groups_)", "has_room"),
+    Fault(
+        LABELS, "no barrier before groups are made ready", "    Team::sync();\n    Team::template", "    Team::template"
+    ),
+    Fault(LABELS, "no barrier after groups are made ready", "    Team::sync();\n    next_rank_", "    next_rank_"),
+    Fault(
+        LABELS, "ranks begin at the tile's first again", "next_rank_ = next_rank_ +", "next_rank_ = next_rank_ + 0 *"
+    ),
+    Fault(LABELS, "ranks of the lower row from the upper's", "upper[2] * rank_bits_", "0"),
+    Fault(LABELS, "ranks skip no label", "(upper & mask) | (lower & ~mask)", "(lower & mask) | (lower & ~mask)"),
+    Fault(LABELS, "a sample's own label is ranked", "not_less(lower, row_)", "not_less(upper, row_)"),
+    Fault(LABELS, "samples without a mark have candidates", ", 0, entry[0]) & entry[1];", ", 0, entry[0]);"),
+    Fault(LABELS, "values end with those of one team", "Team::any(Number(begin) < labels)", "begin < labels"),
+    Fault(LABELS, "places are looked for by one team", "Team::any(Number(place) < labels)", "place < labels"),
+    Fault(LABELS, "a value's next one is itself", "loaded, 0, 0x2110", "loaded, 0, 0x1100"),
+    Fault(LABELS, "units' groups begin at the lane's", "(through - sum + before[j]) << 8", "(through - sum) << 8"),
+    Fault(LABELS, "records of residuals are overwritten", "place * 4, record, Number(here));", "place * 4, record);"),
+    Fault(FAST8_TILE, "lanes of label maps find records", "position = position & channel.residuals;", ""),
+    Fault(
+        FAST8_TILE,
+        "a label map alone is taken for one of several channels",
+        "if (!state[0].any_residuals) {",
+        "if (false) {",
+    ),
+    Fault(
+        FAST8_TILE,
+        "residuals are taken for a label map alone",
+        "if (!state[0].any_residuals) {",
+        "if (state[0].any_labels) {",
+    ),
+    Fault(WARP, "repeat_signs() repeats the lowest byte's", "0xBA98", "0x8888"),
     Fault(GENERAL_TILE, "channels that are not there are decoded", "if (c >= channels || tile", "if (tile"),
     Fault(CONVERTED, "both warps write all rows", "y += share.rows", "y += 1"),
     Fault(
@@ -563,6 +592,14 @@ def copy_sources(target: Path) -> None:
         shutil.copytree(ROOT / folder, target / folder, copy_function=shutil.copy)
 
 
+def configure(tests: Path, folder: Path) -> list[str]:
+    """The command that prepares a build that is quick: one target, not optimised, and no code compiled twice."""
+    command = ["cmake", "-S", str(tests), "-B", str(folder), "-DL3_PTX_TARGETS=90", "-DL3_PTX_OPTIMIZATION=-O0"]
+    if ccache := shutil.which("ccache"):
+        command.append(f"-DCMAKE_CXX_COMPILER_LAUNCHER={ccache}")
+    return [*command, "-DCMAKE_CUDA_COMPILER_LAUNCHER="]  # which would not leave the PTX
+
+
 def first_failure(folder: Path, jobs: int) -> str:
     """What the first program says that notices the sources' fault, or nothing."""
     if problem := run(["cmake", "--build", str(folder), "--parallel", str(jobs), "--target", *PROGRAMS]):
@@ -580,10 +617,7 @@ def main() -> None:
 
     sources, folder = arguments.build / "source", arguments.build / "build"
     copy_sources(sources)
-    problem = run(["cmake", "-S", str(sources / "tests/ptx"), "-B", str(folder)]) or first_failure(
-        folder, arguments.jobs
-    )
-    if problem:
+    if problem := run(configure(sources / "tests/ptx", folder)) or first_failure(folder, arguments.jobs):
         sys.exit(f"without any fault: {problem}")
     noticed = harmless = 0
     missed = []

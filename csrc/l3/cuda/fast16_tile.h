@@ -34,7 +34,8 @@ template <uint32_t channels>
 struct Fast16Shared {
   union Records {
     GroupRecords groups;
-    LabelRecords<uint16_t> labels;
+    LabelRecords labels;
+    static_assert(LabelRecords::position_of_none() >= sizeof(GroupRecords));
   } records[channels];
   SharedRows<2 * channels> rows;
 };
@@ -64,7 +65,7 @@ class Fast16Tile {
     const TileShape shape = shape_of(rect);
     const uint8_t *bytes = buffer + tile.bytes;
     Channel state[channels];
-    parse(bytes, shape, tables, shared, state);
+    parse(bytes, shape, shared, state);
     RowStore<Team, 2 * channels> store(image, rect, active && !image.converts());
     Team::sync();
 
@@ -97,8 +98,7 @@ class Fast16Tile {
   }
 
   // Reads heads, palettes and index words, or label maps: sets up the channels and their records.
-  L3_DEVICE void parse(const uint8_t *bytes, TileShape shape, const Tables &tables, Shared &shared,
-                       Channel (&state)[channels]) {
+  L3_DEVICE void parse(const uint8_t *bytes, TileShape shape, Shared &shared, Channel (&state)[channels]) {
     L3_UNROLL
     for (uint32_t k = 0; k < 4; k++) at_edge_[k] = Team::select(Team::index() * 4 + k == shape.width - 1, ~0u, 0);
     any_cut_ = Team::any(shape.width < L3_TILE);
@@ -126,7 +126,7 @@ class Fast16Tile {
       if (channel.any_residuals)
         wide = wide | expand_groups<Team>(bytes, body, head, shape, !is_label_map, shared.records[c].groups);
       if (channel.any_labels)
-        channel.labels.parse(bytes, body, head.first, shape, is_label_map, tables.marks, shared.records[c].labels);
+        channel.labels.parse(bytes, body, head.first, shape, is_label_map, shared.records[c].labels);
       body += head.body_size;
     }
     any_wide_ = Team::any(wide);
@@ -134,25 +134,33 @@ class Fast16Tile {
 
   // Decodes a row pair of a channel.
   L3_DEVICE void decode_pair(const uint8_t *bytes, uint32_t pair, const Tables &tables,
-                             const typename Shared::Records &records, Channel &channel, Number (&rows)[2][4]) const {
-    Number labels[2][4];
+                             typename Shared::Records &records, Channel &channel, Number (&rows)[2][4]) const {
     if (channel.any_labels) {
-      L3_UNROLL
-      for (uint32_t k = 0; k < 4; k++) labels[0][k] = labels[1][k] = channel.above[k];
-      if (channel.labels.find_marks(pair, records.labels))
-        channel.labels.decode_pair(bytes, groups_before_, tables.marks, records.labels, labels);
-    }
-    if (channel.any_residuals) decode_residuals(bytes, pair, tables, records.groups, channel, rows);
-    if (channel.any_labels) {
-      L3_UNROLL
-      for (uint32_t i = 0; i < 2; i++) {
-        L3_UNROLL
-        for (uint32_t k = 0; k < 4; k++)
-          rows[i][k] = channel.any_residuals ? blend(channel.residuals, rows[i][k], labels[i][k]) : labels[i][k];
-      }
+      decode_labels(bytes, pair, tables, records, channel, rows);
+    } else {
+      decode_residuals(bytes, pair, tables, records.groups, channel, rows);
     }
     L3_UNROLL
     for (uint32_t k = 0; k < 4; k++) channel.above[k] = rows[1][k];
+  }
+
+  // The same where it is a label map in a tile of the warp.
+  L3_DEVICE void decode_labels(const uint8_t *bytes, uint32_t pair, const Tables &tables,
+                               typename Shared::Records &records, Channel &channel, Number (&rows)[2][4]) const {
+    Number places[2], labels[2][4];
+    L3_UNROLL
+    for (uint32_t k = 0; k < 4; k++) labels[0][k] = labels[1][k] = channel.above[k];
+    if (channel.labels.decode_pair(bytes, pair, place_, tables.marks, records.labels, places)) {
+      L3_UNROLL
+      for (uint32_t i = 0; i < 2; i++) channel.labels.look_up_values(records.labels, places[i], labels[i]);
+    }
+    if (channel.any_residuals) decode_residuals(bytes, pair, tables, records.groups, channel, rows);
+    L3_UNROLL
+    for (uint32_t i = 0; i < 2; i++) {
+      L3_UNROLL
+      for (uint32_t k = 0; k < 4; k++)
+        rows[i][k] = channel.any_residuals ? blend(channel.residuals, rows[i][k], labels[i][k]) : labels[i][k];
+    }
   }
 
   L3_DEVICE void decode_residuals(const uint8_t *bytes, uint32_t pair, const Tables &tables,
@@ -279,7 +287,7 @@ class Fast16Tile {
     }
   }
 
-  GroupsBefore<Team> groups_before_;
+  PlaceInUnit<Team> place_;
   Number at_edge_[4];  // masks: the right neighbour of a sample is outside the tile
   uint32_t color_, factor_;
   bool any_cut_, any_transform_, any_wide_;  // in the warp's tiles: not of full width; a colour transform; wide fields

@@ -61,7 +61,8 @@ template <uint32_t channels, bool full>
 struct Fast8Shared {
   union FullRecords {
     UnitRecords residuals;
-    LabelRecords<uint8_t> labels;
+    LabelRecords labels;
+    static_assert(LabelRecords::position_of_none() >= sizeof(UnitRecords));
   };
   struct PlainRecords {
     UnitRecords residuals;
@@ -98,7 +99,7 @@ class Fast8Tile {
     }
   };
 
-  struct FullPlace : Place, GroupsBefore<Team> {};
+  struct FullPlace : Place, PlaceInUnit<Team> {};
   using LanePlace = std::conditional_t<full, FullPlace, Place>;
 
   // Factors of N, of its neighbours inside the lane's group, and of those outside it, in eight times the prediction.
@@ -137,7 +138,7 @@ class Fast8Tile {
     const TileShape shape = shape_of(rect);
     Channel state[channels];
     const uint8_t *bytes = buffer + tile.bytes;
-    const uint32_t transform = parse(bytes, shape, tables, shared, state);
+    const uint32_t transform = parse(bytes, shape, shared, state);
     const ColorFactors colors = color_factors(transform);
     const bool converts = full && image.converts();
     RowStore<Team, channels> store(image, rect, active && !converts);
@@ -147,6 +148,12 @@ class Fast8Tile {
     for (uint32_t y = 0; Team::any(Number(y) < shape.height); y += kStoredRows) {
       L3_UNROLL
       for (uint32_t pair = 0; pair < kStoredRows / 2; pair++) {
+        if constexpr (full && channels == 1) {
+          if (!state[0].any_residuals) {
+            put_labels(bytes, y, pair, shared.records[0], place, tables, state[0], shared.rows);
+            continue;
+          }
+        }
         Number even[channels][2], odd[channels][2];
         L3_UNROLL
         for (uint32_t c = 0; c < channels; c++)
@@ -178,6 +185,10 @@ class Fast8Tile {
   // The low `count` (0 to 32) bits.
   static L3_DEVICE Number ones(const Number &count) { return l3::ones<Team>(count); }
 
+  static L3_DEVICE Number blend(const Number &mask, const Number &if_set, const Number &if_clear) {
+    return (if_set & mask) | (if_clear & ~mask);
+  }
+
   // a * factors + b, half by half.
   static L3_DEVICE Number multiply_add(const Number &a, Number factors, const Number &b) {
     return Team::multiply_add_halves(a, factors, b);
@@ -185,26 +196,26 @@ class Fast8Tile {
 
   // Reads heads, palettes and index words, or label maps: sets up the channels and their records. Returns the colour
   // transform.
-  L3_DEVICE uint32_t parse(const uint8_t *bytes, TileShape shape, const Tables &tables, Shared &shared,
-                           Channel (&state)[channels]) {
+  L3_DEVICE uint32_t parse(const uint8_t *bytes, TileShape shape, Shared &shared, Channel (&state)[channels]) {
     const Missing missing(shape.width);
     const Units units(shape);
     uint32_t body = fast_heads_size(channels, 8);
     L3_UNROLL
     for (uint32_t c = 0; c < channels; c++) {
       const ChannelHead head = read_channel_head(bytes, c, 8);
-      static_cast<Residuals &>(state[c]) = start_channel(head, missing);
       bool any_residuals = true, here = true;
       if constexpr (full) {
         here = head.predictor() != kLabelMap;
         state[c].residuals = here ? ~0u : 0;
         state[c].any_residuals = any_residuals = Team::any(here);
         state[c].any_labels = Team::any(!here);
-        if (state[c].any_labels)
-          state[c].labels.parse(bytes, body, head.first, shape, !here, tables.marks, shared.records[c].labels);
+        if (state[c].any_labels) state[c].labels.parse(bytes, body, head.first, shape, !here, shared.records[c].labels);
       }
-      if (any_residuals)
+      if (any_residuals) {
+        static_cast<Residuals &>(state[c]) = start_channel(head, missing);
         expand_records(bytes, body, head.index_bits(), head.has_bitmap(), units, here, shared.records[c].residuals);
+      }
+      state[c].even = state[c].odd = Number(head.first) * kHalves;
       body += head.body_size;
     }
     return color_of(bytes[0]);
@@ -228,7 +239,6 @@ class Fast8Tile {
     const uint32_t predictor = head.predictor(), smooth = predictor == kSmoothAbove || predictor == kSmoothPlane;
     const bool is_left = predictor == kLeft;
     Residuals channel;
-    channel.even = channel.odd = Number(head.first) * kHalves;
     // N stands for a neighbour that is missing. In half precision 4, 6 and 8 are 0x200 apart.
     const uint32_t here = smooth ? kFour : is_left ? 0 : kEight, others = is_left ? kEight : 0;
     const auto neighbours = [&](const Number &gone) { return (Number(kHalves) - gone) * (smooth * 0x4000) + others; };
@@ -332,31 +342,38 @@ class Fast8Tile {
 
   // Decodes row pair `pair` from row `y` on, of a channel, into pairs of samples.
   template <typename Records>
-  L3_DEVICE void decode_pair(const uint8_t *bytes, uint32_t y, uint32_t pair, const Records &records,
-                             const LanePlace &place, const Tables &tables, Channel &channel, Number (&even)[2],
-                             Number (&odd)[2]) const {
+  L3_DEVICE void decode_pair(const uint8_t *bytes, uint32_t y, uint32_t pair, Records &records, const LanePlace &place,
+                             const Tables &tables, Channel &channel, Number (&even)[2], Number (&odd)[2]) const {
     if constexpr (!full) {
       decode_residuals(bytes, y, pair, records.residuals, place, tables.codes, channel, even, odd);
     } else {
-      Number labels_even[2] = {channel.even, channel.even}, labels_odd[2] = {channel.odd, channel.odd};
-      if (channel.any_labels && channel.labels.find_marks(y / 2 + pair, records.labels)) {
-        Number rows[2][4];
-        channel.labels.decode_pair(bytes, place, tables.marks, records.labels, rows);
-        L3_UNROLL
-        for (uint32_t i = 0; i < 2; i++)
-          labels_even[i] = rows[i][2] * 0x10000 + rows[i][0], labels_odd[i] = rows[i][3] * 0x10000 + rows[i][1];
-      }
-      L3_UNROLL
-      for (uint32_t i = 0; i < 2; i++) even[i] = labels_even[i], odd[i] = labels_odd[i];
       if (channel.any_residuals)
         decode_residuals(bytes, y, pair, records.residuals, place, tables.codes, channel, even, odd);
       if (!channel.any_labels) return;
+      Number labels[2];
+      channel.labels.decode_pair(bytes, y / 2 + pair, place, tables.marks, records.labels, labels);
       L3_UNROLL
       for (uint32_t i = 0; i < 2; i++) {
-        even[i] = (even[i] & channel.residuals) | (labels_even[i] & ~channel.residuals);
-        odd[i] = (odd[i] & channel.residuals) | (labels_odd[i] & ~channel.residuals);
+        const Number labels_even = Team::permute_bytes(labels[i], 0, 0x4240),
+                     labels_odd = Team::permute_bytes(labels[i], 0, 0x4341);
+        even[i] = channel.any_residuals ? blend(channel.residuals, even[i], labels_even) : labels_even;
+        odd[i] = channel.any_residuals ? blend(channel.residuals, odd[i], labels_odd) : labels_odd;
       }
       channel.even = even[1], channel.odd = odd[1];
+    }
+  }
+
+  // Decodes row pair `pair` from row `y` on, of a label map that is the only channel.
+  template <typename Records>
+  static L3_DEVICE void put_labels(const uint8_t *bytes, uint32_t y, uint32_t pair, Records &records,
+                                   const LanePlace &place, const Tables &tables, Channel &channel,
+                                   SharedRows<channels> &rows) {
+    Number labels[2];
+    channel.labels.decode_pair(bytes, y / 2 + pair, place, tables.marks, records.labels, labels);
+    L3_UNROLL
+    for (uint32_t i = 0; i < 2; i++) {
+      const Number word[1] = {labels[i]};
+      Team::template store_words<1>(rows.row(2 * pair + i), Team::index() * 4, word);
     }
   }
 
@@ -364,8 +381,9 @@ class Fast8Tile {
                                   const Place &place, const CodeTable8 &table, Channel &channel, Number (&even)[2],
                                   Number (&odd)[2]) const {
     const bool is_first = y + pair == 0;
-    Number record[4], code[2], octet[3];
-    Team::template load_words<4>(records.units, place.record_of(y, pair), record);
+    Number record[4], code[2], octet[3], position = place.record_of(y, pair);
+    if constexpr (full) position = position & channel.residuals;
+    Team::template load_words<4>(records.units, position, record);
     if constexpr (full)  // lanes of label maps read nothing of their own
       for (Number &word : record) word = word & channel.residuals;
     Team::load_pair(reinterpret_cast<const uint8_t *>(table.words),

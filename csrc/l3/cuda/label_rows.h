@@ -1,12 +1,17 @@
 // Label maps by lanes: a channel's rows, two at a time, in step with channels of residuals (docs/format.md, "Body with
 // predictor 7").
 //
-// A lane holds the places in the table of values of four samples, a byte each, and changes all four at once: pixel
-// masks and ranks are expanded by tables of what four bits mean. First the masks of all units are put into records,
-// with the number of ranks before each, so that rows have no step that is serial across groups.
+// Most groups have no mark. What a marked group's samples can become does not depend on the samples above: the label of
+// the rank, or the one after it. So these candidates are found for marked groups alone, one a lane and sixteen at a
+// time, and wait in shared memory for the row pair that needs them, where a lane chooses between them for four samples
+// at once, a byte each: the sample above is not among the labels that are ranked, so whether the rank is at least its
+// place shows in whether the first candidate is greater. Group masks are expanded beforehand to a record for each unit,
+// with the number of marked groups before it, so nothing is serial across groups.
+//
+// Samples of 8 bits are chosen from themselves, those of 16 bits from their places in the table of values.
 //
 // Nothing is checked here: the host accepts only what decodes. A body that it would refuse gives other samples, and no
-// read beyond kMaxOverread: it has at most 256 labels, 8 marks a unit and 8 a group, and ranks of 8 bits.
+// read beyond kMaxOverread: it has at most 256 labels, 8 marked groups a unit, 8 marks a group, and ranks of 8 bits.
 #pragma once
 
 #include "format/label_map.h"
@@ -30,74 +35,95 @@ struct MarkTable {
   }
 };
 
-// The shared memory of a channel.
-template <typename Sample>
+// The shared memory of a channel. A team whose channel is no label map has other records in this place, and finds
+// something in what lanes without a mark look at: the first of everything, and the last of the marks.
 struct LabelRecords {
-  alignas(16) uint8_t units[kMaxUnits * kUnitRecordSize];  // pixel masks, a byte a group, and marks before the unit
-  alignas(16) Sample values[kMaxLabels];
+  static constexpr uint32_t kReady = 32;     // marked groups that are ready at once: as many as two row pairs have
+  static constexpr uint32_t kNone = kReady;  // where lanes without a mark find that they have none
+  static constexpr uint32_t kCandidatesSize = 16, kMarksSize = 8;  // bytes
+
+  alignas(16) uint8_t candidates[kReady * kCandidatesSize];  // of each row the lower ones, then the upper ones
+  uint32_t units[kMaxUnits];    // a bit for each marked group, and from bit 8 on the number of marked groups before
+  uint16_t values[kMaxLabels];  // of 16-bit samples; or of 8-bit ones in pairs: a value, and the next one
+  alignas(8) uint8_t marks[(kReady + 1) * kMarksSize];  // of each row, as bytes of 0xFF
+
+  // Where the last of the marks are: behind the other records that may be in this place.
+  static constexpr uint32_t position_of_none() { return offsetof(LabelRecords, marks) + kNone * kMarksSize; }
 };
 
-// The groups before a lane's in its unit, as masks of a byte a group.
+// Where a lane's group is in the record of its unit.
 template <WordLanes Team>
-struct GroupsBefore {
-  typename Team::Number low, high;
+struct PlaceInUnit {
+  typename Team::Number unit, bit, through;  // which of a row pair's; the bit of the group; the bits up to that one
 
-  L3_DEVICE GroupsBefore() {
-    const typename Team::Number group = Team::index() & 7;
-    low = Team::keep(ones<Team>(group * 8));
-    high = Team::keep(ones<Team>(Team::select(group < 4, 0, group - 4) * 8));
+  L3_DEVICE PlaceInUnit() {
+    unit = Team::keep(Team::index() >> 3);
+    bit = Team::keep(typename Team::Number(1) << (Team::index() & 7));
+    through = Team::keep(bit * 2 - 1);
   }
 };
 
 template <WordLanes Team, typename Sample>
 class LabelRows {
   using Number = typename Team::Number;
-  using Records = LabelRecords<Sample>;
+  using Records = LabelRecords;
+  static constexpr bool kInPlaces = sizeof(Sample) > 1;
 
  public:
-  // Reads the body at `body` of a team whose channel is a label map (`here` is set), and expands its masks. Teams
+  // Reads the body at `body` of a team whose channel is a label map (`here` is set), and expands its group masks. Teams
   // without one keep step.
   L3_DEVICE void parse(const uint8_t *bytes, uint32_t body, uint32_t first, TileShape shape, bool here,
-                       const MarkTable &table, Records &records) {
+                       Records &records) {
     here_ = here ? ~0u : 0;
     if (!here) body = 0, shape.height = 0;
     const uint32_t labels = here ? bytes[body] + 1u : 0, values = body + 1;
     uint32_t position = values + labels * uint32_t(sizeof(Sample));
     rank_bits_ = rank_bits(labels);
     field_ = Team::keep(((1u << rank_bits_) - 1) * 0x00010001);
-    places_ = place_of(bytes, values, labels, first) * kBytes;
-    copy_values(bytes, values, labels, records);
+    if constexpr (kInPlaces) first = place_of(bytes, values, labels, first);
+    row_ = first * kBytes;
+    expand_values(bytes, values, labels, records);
     const UnitBitmap<Team> present(bytes, position, here, shape);
     position += shape.unit_bitmap_size();
-    const Number pixel_masks = present.count() + position;
-    ranks_ = (expand_masks(bytes, shape, present, position, pixel_masks, here, table, records) + pixel_masks) * 8;
+    marked_groups_ = expand_group_masks(bytes, shape, present, position, here, records);
+    pixel_masks_ = present.count() + position;
+    next_rank_ = (pixel_masks_ + marked_groups_) * 8;
+    ready_ = 0;
+    const Number nothing[4] = {0, 0, 0, 0}, no_marks[2] = {0, 0}, is_first = Team::index() == 0;
+    Team::template store_words<4>(records.candidates, 0, nothing, is_first & here_);
+    Team::template store_words<2>(records.marks, Records::kNone * Records::kMarksSize, no_marks, is_first);
   }
 
-  // Whether a sample of a row pair differs from the one above it in any lane of teams that move in step. If none does
-  // both rows are as the row above.
-  L3_DEVICE bool find_marks(uint32_t pair, const Records &records) {
-    Number record[4];
-    const Number lane = Team::index();
-    Team::template load_words<4>(records.units, (lane >> 3) * kUnitRecordSize + pair * 2 * kUnitRecordSize, record);
-    masks_[0] = record[0], masks_[1] = record[1], before_ = record[2];
-    marks_ = Team::permute_bytes(record[0], record[1], lane & 7) & here_ & 255;
-    return Team::any(marks_);
+  // The samples of a row pair, or their places, four of a row. Returns whether any differs from the one above it, in
+  // any lane of teams that move in step.
+  L3_DEVICE bool decode_pair(const uint8_t *bytes, uint32_t pair, const PlaceInUnit<Team> &place,
+                             const MarkTable &table, Records &records, Number (&rows)[2]) {
+    rows[0] = rows[1] = row_;
+    const Number unit = Team::load(records.units, place.unit + pair * 2, 1), is_marked = unit & place.bit & here_;
+    if (!Team::any(is_marked)) return false;
+    // The lane's group among those that are marked, counted from 1.
+    const Number number = Team::select(is_marked, Team::count_bits(unit & place.through) + (unit >> 8), 0);
+    while (Team::any(ready_ < number)) make_ready(bytes, Team::broadcast(unit, 0) >> 8, table, records);
+    const Number record = number & (Records::kReady - 1);
+    Number candidates[4], marks[2];
+    Team::template load_words<4>(records.candidates, record * Records::kCandidatesSize, candidates);
+    Team::load_pair(records.marks, Team::select(is_marked, record, Records::kNone) * Records::kMarksSize, marks);
+    L3_UNROLL
+    for (uint32_t i = 0; i < 2; i++) {
+      const Number &lower = candidates[2 * i], &upper = candidates[2 * i + 1], mask = not_less(lower, row_);
+      row_ = (((upper & mask) | (lower & ~mask)) & marks[i]) | (row_ & ~marks[i]);
+      rows[i] = row_;
+    }
+    return true;
   }
 
-  // The samples of a row pair after find_marks() has found any.
-  L3_DEVICE void decode_pair(const uint8_t *bytes, const GroupsBefore<Team> &groups_before, const MarkTable &table,
-                             const Records &records, Number (&rows)[2][4]) {
-    const Number before =
-        before_ + Team::count_bits(masks_[0] & groups_before.low) + Team::count_bits(masks_[1] & groups_before.high);
-    const Number rank = Team::select(marks_, before * rank_bits_ + ranks_, 0);  // position of the first, bits
-    Number words[3];
-    Team::template load_words<3>(bytes, rank >> 5 << 2, words);
-    const Number low = Team::funnel_shift(words[0], words[1], rank),
-                 high = Team::funnel_shift(words[1], words[2], rank);
-    const Number in_upper = replace(marks_ & 15, low, table);
-    look_up_values(records, rows[0]);
-    replace(marks_ >> 4, Team::funnel_shift_clamped(low, high, in_upper * rank_bits_), table);
-    look_up_values(records, rows[1]);
+  // The samples at four places.
+  L3_DEVICE void look_up_values(const Records &records, const Number &places, Number (&samples)[4]) const
+    requires kInPlaces
+  {
+    L3_UNROLL
+    for (uint32_t k = 0; k < 4; k++)
+      samples[k] = Team::load(records.values, Team::permute_bytes(places, 0, 0x4440 + k), here_);
   }
 
  private:
@@ -109,95 +135,110 @@ class LabelRows {
     for (uint32_t place = 0; Team::any(Number(place) < labels); place += Team::kCount) {
       const Number lane = Team::index() + place, inside = lane < labels;
       const Number value = Team::load_16(bytes, Team::select(inside, lane * sizeof(Sample) + values, 0));
-      smaller = smaller + (inside & ((value & ((1u << (8 * sizeof(Sample))) - 1)) < first));
+      smaller = smaller + (inside & (value < first));
     }
     return Team::broadcast(Team::prefix_sum(smaller), Team::kCount - 1);
   }
 
-  static L3_DEVICE void copy_values(const uint8_t *bytes, uint32_t values, uint32_t labels, Records &records) {
-    const uint32_t size = labels * uint32_t(sizeof(Sample));
-    for (uint32_t begin = 0; Team::any(Number(begin) < size); begin += Team::kCount * 4) {
-      const Number at = Team::index() * 4 + begin, inside = at < size;
-      const Number word[1] = {lockstep::load_unaligned<Team>(bytes, Team::select(inside, at + values, 0))};
-      Team::template store_words<1>(reinterpret_cast<uint8_t *>(records.values), at, word, inside);
+  static L3_DEVICE void expand_values(const uint8_t *bytes, uint32_t values, uint32_t labels, Records &records) {
+    for (uint32_t begin = 0; Team::any(Number(begin) < labels); begin += Team::kCount * 2) {
+      const Number at = Team::index() * 2 + begin, inside = at < labels;
+      const Number loaded =
+          lockstep::load_unaligned<Team>(bytes, Team::select(inside, at * uint32_t(sizeof(Sample)) + values, 0));
+      const Number word[1] = {kInPlaces ? loaded : Team::permute_bytes(loaded, 0, 0x2110)};
+      Team::template store_words<1>(reinterpret_cast<uint8_t *>(records.values), at * 2, word, inside);
     }
   }
 
-  // Writes the units' records, and returns how many bytes of pixel masks there are.
-  static L3_DEVICE Number expand_masks(const uint8_t *bytes, TileShape shape, const UnitBitmap<Team> &present,
-                                       const Number &group_masks, const Number &pixel_masks, bool here,
-                                       const MarkTable &table, Records &records) {
+  // Writes the units' records, and returns how many groups are marked.
+  static L3_DEVICE uint32_t expand_group_masks(const uint8_t *bytes, TileShape shape, const UnitBitmap<Team> &present,
+                                               const Number &group_masks, bool here, Records &records) {
     const Number of_lane = present.of_lane();
-    Number at = present.before_lane() + group_masks, groups[kLaneUnits], sum = 0;
+    Number at = present.before_lane() + group_masks, groups[kLaneUnits], before[kLaneUnits], sum = 0;
     L3_UNROLL
     for (uint32_t j = 0; j < kLaneUnits; j++) {
       const Number is_present = of_lane >> j & 1;
-      groups[j] = Team::load_16(bytes, at) & (0u - is_present) & 255;
+      groups[j] = Team::load(bytes, at, is_present);
+      before[j] = sum;
       sum = sum + Team::count_bits(groups[j]);
       at = at + is_present;
     }
-    const Number groups_before = Team::prefix_sum(sum), total = Team::broadcast(groups_before, Team::kCount - 1);
-    at = groups_before - sum + pixel_masks;
-    Number low[kLaneUnits], high[kLaneUnits], before[kLaneUnits];
-    sum = 0;
+    const Number through = Team::prefix_sum(sum);
     L3_UNROLL
     for (uint32_t j = 0; j < kLaneUnits; j++) {
-      // Each group's mask moves to the group's byte.
-      Number words[3], of_low[4], of_high[4];
-      Team::template load_words<3>(bytes, at & ~3u, words);
-      const Number first = Team::funnel_shift(words[0], words[1], at << 3),
-                   second = Team::funnel_shift(words[1], words[2], at << 3);
-      look_up(table, groups[j] & 15, of_low);
-      look_up(table, groups[j] >> 4, of_high);
-      low[j] = Team::permute_bytes(first, second, of_low[0]) & of_low[1];
-      high[j] = Team::permute_bytes(first, second, of_high[0] + of_low[2] * 0x1111) & of_high[1];
-      before[j] = sum;
-      sum = sum + Team::count_bits(low[j]) + Team::count_bits(high[j]);
-      at = at + of_low[2] + of_high[2];
-    }
-    const Number marks_before = Team::prefix_sum(sum) - sum;
-    L3_UNROLL
-    for (uint32_t j = 0; j < kLaneUnits; j++) {
-      const Number record[4] = {low[j], high[j], marks_before + before[j], 0};
+      const Number record[1] = {(through - sum + before[j]) << 8 | groups[j]};
       const Number place = record_place<Team>(shape, UnitBitmap<Team>::first_unit() + j);
-      Team::template store_words<4>(records.units, place * kUnitRecordSize, record, Number(here));
+      Team::template store_words<1>(reinterpret_cast<uint8_t *>(records.units), place * 4, record, Number(here));
     }
-    return total;
+    return Team::broadcast(through, Team::kCount - 1);
+  }
+
+  // Finds the candidates of the next sixteen marked groups, a group a lane, in teams that have room for them: the first
+  // `done` groups are done with.
+  L3_DEVICE void make_ready(const uint8_t *bytes, uint32_t done, const MarkTable &table, Records &records) {
+    const Number has_room = ready_ - done < Records::kReady - Team::kCount + 1, group = ready_ + Team::index();
+    const Number active = has_room & (group < marked_groups_);
+    const Number mask = Team::load(bytes, pixel_masks_ + group, active), count = Team::count_bits(mask);
+    const Number through = Team::prefix_sum(count), rank = (through - count) * rank_bits_ + next_rank_;
+    Number words[3], upper[4], lower[4];
+    Team::template load_words_of_bit<3>(bytes, rank, words);
+    const Number low = Team::funnel_shift(words[0], words[1], rank),
+                 high = Team::funnel_shift(words[1], words[2], rank);
+    look_up(table, mask & 15, upper);
+    look_up(table, mask >> 4, lower);
+    Number candidates[4];
+    const Number marks[2] = {upper[1], lower[1]};
+    find_candidates(spread(low, upper), records, candidates[0], candidates[1]);
+    find_candidates(spread(Team::funnel_shift_clamped(low, high, upper[2] * rank_bits_), lower), records, candidates[2],
+                    candidates[3]);
+    const Number record = (group + 1) & (Records::kReady - 1);
+    Team::sync();
+    Team::template store_words<4>(records.candidates, record * Records::kCandidatesSize, candidates, active);
+    Team::template store_words<2>(records.marks, record * Records::kMarksSize, marks, active);
+    Team::sync();
+    next_rank_ = next_rank_ + Number(Team::broadcast(through, Team::kCount - 1)) * rank_bits_;
+    ready_ = ready_ + has_room * Team::kCount;
   }
 
   static L3_DEVICE void look_up(const MarkTable &table, const Number &bits, Number (&entry)[4]) {
     Team::template load_words<4>(reinterpret_cast<const uint8_t *>(table.words), bits << 4, entry);
   }
 
-  // Gives the marked of four samples the labels whose ranks stand at the beginning of `ranks`. Returns how many.
-  L3_DEVICE Number replace(const Number &marked, const Number &ranks, const MarkTable &table) {
-    Number entry[4];
-    look_up(table, marked, entry);
+  // The ranks at the beginning of `ranks` as bytes, each where its sample is; 0 elsewhere.
+  L3_DEVICE Number spread(const Number &ranks, const Number (&entry)[4]) const {
     const Number pairs = Team::permute_bytes(ranks, ranks >> 2 * rank_bits_, 0x5410);
     const Number fields = (pairs & field_) + (pairs >> rank_bits_ & field_) * 256;
-    const Number rank = Team::permute_bytes(fields, 0, entry[0]), place = rank + not_less(rank, places_);
-    places_ = (place & entry[1]) | (places_ & ~entry[1]);
-    return entry[2];
+    return Team::permute_bytes(fields, 0, entry[0]) & entry[1];
   }
 
-  // 1 in each byte where a's is at least b's: the carry of a + ~b + 1, which is the highest bit of their mean.
+  // What the samples of four ranks can be, or their places.
+  static L3_DEVICE void find_candidates(const Number &ranks, const Records &records, Number &lower, Number &upper) {
+    if constexpr (kInPlaces) {
+      lower = ranks, upper = ranks + kBytes;
+    } else {
+      Number pairs[4];
+      L3_UNROLL
+      for (uint32_t k = 0; k < 4; k++)
+        pairs[k] = Team::load(records.values, Team::permute_bytes(ranks, 0, 0x4440 + k), 1);
+      const Number left = Team::permute_bytes(pairs[0], pairs[1], 0x5140),
+                   right = Team::permute_bytes(pairs[2], pairs[3], 0x5140);
+      lower = Team::permute_bytes(left, right, 0x5410), upper = Team::permute_bytes(left, right, 0x7632);
+    }
+  }
+
+  // 0xFF in each byte where a's is at least b's: the carry of a + ~b + 1, which is the highest bit of their mean.
   static L3_DEVICE Number not_less(const Number &a, const Number &b) {
     const Number same = (a & b) | (~a & ~b);
-    return ((a | ~b) - ((same & 0xFEFEFEFE) >> 1)) >> 7 & kBytes;
+    return Team::repeat_signs((a | ~b) - ((same & 0xFEFEFEFE) >> 1));
   }
 
-  L3_DEVICE void look_up_values(const Records &records, Number (&samples)[4]) const {
-    L3_UNROLL
-    for (uint32_t k = 0; k < 4; k++)
-      samples[k] = Team::load(records.values, Team::permute_bytes(places_, 0, 0x4440 + k), here_);
-  }
-
-  Number here_;                       // a mask: the team's channel is a label map
-  Number places_;                     // of the row above in the table
-  Number masks_[2], before_, marks_;  // of a row pair: the unit's pixel masks, marks before it, the group's pixel mask
-  uint32_t rank_bits_;
-  Number field_;  // ones where two ranks of a pair stand
-  Number ranks_;  // position, bits
+  Number here_;  // a mask: the team's channel is a label map
+  Number row_;   // four samples of the row above, a byte each, or their places
+  uint32_t rank_bits_, marked_groups_;
+  Number field_;        // ones where two ranks of a pair stand
+  Number pixel_masks_;  // position
+  Number next_rank_;    // position of the first rank that is not ready, bits
+  Number ready_;        // how many of the marked groups have been made ready
 };
 
 }  // namespace l3

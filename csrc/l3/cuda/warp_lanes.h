@@ -35,7 +35,15 @@ struct WarpLanes : ThreadLanes {
     return a;
   }
 
-  static L3_DEVICE Number permute_bytes(Number a, Number b, Number selector) { return __byte_perm(a, b, selector); }
+  static L3_DEVICE Number permute_bytes(Number a, Number b, Number selector) {
+    // __byte_perm() would mask the selector.
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(a) : "r"(a), "r"(b), "r"(selector));
+    return a;
+  }
+  static L3_DEVICE Number repeat_signs(Number a) {
+    asm("prmt.b32 %0, %0, %0, 0xBA98;" : "+r"(a));
+    return a;
+  }
   static L3_DEVICE Number funnel_shift(Number low, Number high, Number shift) {
     return __funnelshift_r(low, high, shift);
   }

@@ -125,6 +125,12 @@ struct HostLanes {
     return result;
   }
 
+  static Number repeat_signs(const Number &a) {
+    Number result;
+    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = (a.lane[i] >> 7 & 0x01010101) * 255;
+    return result;
+  }
+
   static Number funnel_shift(const Number &low, const Number &high, const Number &shift) {
     Number result;
     for (uint32_t i = 0; i < kCount; i++)

@@ -70,8 +70,10 @@ concept WordLanes = Lanes<Team> && requires(const Number &a, const uint8_t *byte
   { Team::funnel_shift(a, a, a) } -> std::same_as<Number>;
   { Team::funnel_shift_clamped(a, a, a) } -> std::same_as<Number>;
   // permute_bytes(a, b, selector): four bytes chosen from the eight of a (0 to 3) and b (4 to 7): those that the
-  // four nibbles of `selector` name, the lowest first.
+  // four nibbles of `selector` name, the lowest first; a nibble above 7 gives any byte.
   { Team::permute_bytes(a, a, a) } -> std::same_as<Number>;
+  // repeat_signs(a): 0xFF in each byte whose highest bit is set, else 0.
+  { Team::repeat_signs(a) } -> std::same_as<Number>;
   // dot_bytes(a, b, sum): the sum of the products of a's and b's bytes, added to `sum`.
   { Team::dot_bytes(a, a, a) } -> std::same_as<Number>;
   // multiply_add_halves(a, b, c): a * b + c in each 16-bit half, which holds a half-precision number, rounded once, to

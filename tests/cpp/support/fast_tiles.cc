@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "format/container.h"
+#include "testing.h"
+
 namespace l3 {
 namespace {
 
@@ -70,6 +73,21 @@ Bytes with_random_body(Random &random, const ChannelChoice &choice, const Bytes 
   const Bytes rest = random.bytes(random.between(least, least + choice.shape.pixels() * choice.bits / 8) - fixed);
   body.insert(body.end(), rest.begin(), rest.end());
   return tile_of(random, choice, body);
+}
+
+Bytes file_of_tile(const ChannelChoice &choice, const Bytes &tile) {
+  l3_info info{};
+  info.width = choice.shape.width, info.height = choice.shape.height;
+  info.channels = 1, info.bits = choice.bits;
+  info.profile = L3_PROFILE_FAST;
+  info.payload_size = uint32_t(tile.size());
+  if (check_shape(&info, nullptr)) testing::fail(__FILE__, __LINE__, "no image has this shape");
+  const Layout layout = layout_of(info);
+  Bytes file(layout.end);
+  store(file.data() + layout.offsets + 4, info.payload_size);
+  std::copy(tile.begin(), tile.end(), file.begin() + ptrdiff_t(layout.payload));
+  write_header(info, file.data());
+  return file;
 }
 
 }  // namespace l3

@@ -20,4 +20,7 @@ Bytes random_tile(Random &random, const ChannelChoice &choice);
 // accepts though the body is unlikely to be consumed exactly.
 Bytes with_random_body(Random &random, const ChannelChoice &choice, const Bytes &tile);
 
+// A file whose image is the tile.
+Bytes file_of_tile(const ChannelChoice &choice, const Bytes &tile);
+
 }  // namespace l3
