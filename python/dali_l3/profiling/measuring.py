@@ -11,7 +11,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -129,7 +129,7 @@ def measure(
     load: bool = True,
     decode: bool = True,
     cache_size: int = 0,
-    policy: str = "liquid",
+    policy: Literal["liquid", "minio", "none"] = "liquid",
     consume: Consume | None = None,
 ) -> Measurement:
     """Measures a pipeline with the Liquid reader.
