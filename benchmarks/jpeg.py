@@ -29,6 +29,7 @@ from reading.mixes import (
     USUAL_TARGET,
     Figures,
     encode,
+    figures_of,
     measure_mix,
     mixed,
     name_of,
@@ -38,8 +39,13 @@ from rich.progress import track
 from rich.table import Table
 
 from dali_l3.jobs.workers import default_workers
+from dali_l3.profiling.batch_model import Batches
+from dali_l3.profiling.choosing import choose
+from dali_l3.profiling.cost_model import Conditions
 from dali_l3.profiling.encoding import EncodedSample
-from dali_l3.profiling.measuring import KEEPING_MEMORY, Setting
+from dali_l3.profiling.isolation import call_isolated
+from dali_l3.profiling.measuring import KEEPING_MEMORY, Setting, measure, measure_file_reader
+from dali_l3.profiling.profiler import measure_format
 
 RATES = {"300 MB/s": 300_000_000, "800 MB/s": 800_000_000, "unthrottled": None}
 NAMES = {"source": "JPEG", "bmp": "BMP", "l3-fast": "L3"}  # of formats, with what they are called here
@@ -87,17 +93,10 @@ def measure_condition(files: Files, threads: int, seconds: float) -> Figures:
     DALI's reader has the files in the page cache. MinIO reads the JPEG files, and the best mix of each pair.
     """
     os.environ.update(KEEPING_MEMORY)  # of the processes to come; else it is chance how fast BMP is decoded
-    from dali_l3.profiling import profiler
-    from dali_l3.profiling.batch_model import Batches
-    from dali_l3.profiling.choosing import choose
-    from dali_l3.profiling.cost_model import Conditions
-    from dali_l3.profiling.isolation import call_isolated
-    from dali_l3.profiling.measuring import measure, measure_file_reader
-
     setting = Setting(BATCH_SIZE, threads, seconds=seconds)
     batches = Batches(BATCH_SIZE, threads, tuple(files.sample.raw_sizes))
     conditions = Conditions(len(files.paths["source"]), files.cache_size, default_workers(), batches=batches)
-    formats = {name: profiler.measure_format(name, files.sample, setting, conditions) for name in NAMES}
+    formats = {name: measure_format(name, files.sample, setting, conditions) for name in NAMES}
     costs = {name: format.costs for name, format in formats.items()}
     spreads = {name: format.both.spread for name, format in formats.items()}
     chosen = {
@@ -118,17 +117,7 @@ def measure_condition(files: Files, threads: int, seconds: float) -> Figures:
         "mixes": mixes,
         "recommended": {label: name_of(weights, NAMES) for label, weights in chosen.items()},
         "readers": {name: measured.throughput.mean for name, measured in readers.items()},
-        "formats": {
-            name: {
-                "image_bytes": format.costs.image_bytes,
-                "load": format.load.mean,
-                "decode": format.decode.mean,
-                "load_cpu_ms": format.costs.load_cpu_seconds * 1e3,
-                "decode_cpu_ms": format.costs.decode_cpu_seconds * 1e3,
-                "turn": format.costs.turn,
-            }
-            for name, format in formats.items()
-        },
+        "formats": figures_of(formats),
     }
 
 

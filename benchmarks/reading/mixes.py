@@ -9,6 +9,7 @@ from dali_l3.profiling import encoding
 from dali_l3.profiling.cost_model import Conditions, FormatCosts, predict
 from dali_l3.profiling.isolation import call_isolated
 from dali_l3.profiling.measuring import Setting, measure
+from dali_l3.profiling.profiler import FormatProfile
 
 Figures = dict[str, Any]
 Weights = dict[str, int]
@@ -66,4 +67,19 @@ def measure_mix(
         "cpu_ms_per_image": measured.cpu_seconds * 1e3,
         "hit_ratio": measured.hit_ratio,
         "predicted_hit_ratio": prediction.hit_ratio,
+    }
+
+
+def figures_of(formats: Mapping[str, FormatProfile]) -> Figures:
+    """What the profiler measured of formats, by name."""
+    return {
+        name: {
+            "image_bytes": format.costs.image_bytes,
+            "load": format.load.mean,
+            "decode": format.decode.mean,
+            "load_cpu_ms": format.costs.load_cpu_seconds * 1e3,
+            "decode_cpu_ms": format.costs.decode_cpu_seconds * 1e3,
+            "turn": format.costs.turn,
+        }
+        for name, format in formats.items()
     }

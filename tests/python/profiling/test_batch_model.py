@@ -196,4 +196,5 @@ def costs_of(name, rounds):
         statistics.median(formats[name][figure] for formats in rounds)
         for figure in ("image_bytes", "load", "decode", "load_cpu_ms", "decode_cpu_ms")
     )
-    return FormatCosts(name, size, size, 1 / load, 1 / decode, load_cpu / 1e3, decode_cpu / 1e3)
+    turn = rounds[0][name].get("turn", 0)
+    return FormatCosts(name, size, size, 1 / load, 1 / decode, load_cpu / 1e3, decode_cpu / 1e3, turn)
