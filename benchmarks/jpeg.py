@@ -10,6 +10,7 @@ Liquid paper in kind. Limiting the disk takes root. The protocol is described in
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import tempfile
@@ -241,6 +242,7 @@ def main() -> None:
     parser.add_argument("--threads", nargs="+", type=int, default=list(THREADS), help="threads of the pipelines")
     parser.add_argument("--rounds", type=int, default=3, help="times that all is done")
     parser.add_argument("--seconds", type=float, default=2.0, help="of a measurement, after warming up, at least")
+    parser.add_argument("--keep", type=Path, help="results of an earlier run, whose other conditions are kept")
     parser.add_argument("--part", type=float, default=1.0, help="of the files: less to try it out")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
@@ -260,31 +262,35 @@ def main() -> None:
         rounds: dict[tuple[str, int, str], list[Figures]] = {cell: [] for cell in cells}
         for cell in track(arguments.rounds * cells, "Measures", console=console):
             size, threads, rate = cell
+            console.print(f"{size}, {threads} threads, {rate}")
             found = run_limited(disk, RATES[rate], measure_condition, files[size], threads, arguments.seconds)
             rounds[cell].append(found)
         sizes = {
             size: {name: statistics.fmean(map(os.path.getsize, paths)) for name, paths in made.paths.items()}
             for size, made in files.items()
         }
-    conditions: dict[str, dict[str, Figures]] = {}
+    earlier = json.loads(arguments.keep.read_text()) if arguments.keep else {}
+    conditions: dict[str, dict[str, Figures]] = earlier.get("conditions", {})
     for (size, threads, rate), found in rounds.items():
         condition = f"{size}, {threads} thread{'s' if threads > 1 else ''}"
-        conditions.setdefault(condition, {})[rate] = median_of(found)
+        conditions.setdefault(condition, {})[rate] = median_of(found) | {
+            "rounds": len(found),
+            "cpu_share_of_other_processes": others.share(),
+        }
         show(f"{condition}, {rate}", conditions[condition][rate])
     reached = list(targets(conditions))
     show_targets(reached)
     results = {
         "settings": {
             "batch_size": BATCH_SIZE,
-            "files": counts,
+            "files": earlier.get("settings", {}).get("files", {}) | counts,
             "share_in_memory": SHARE_IN_MEMORY,
             "quality": datasets.JPEG_QUALITY,
-            "rounds": arguments.rounds,
             "seconds": arguments.seconds,
             "environment": KEEPING_MEMORY,
         },
         "cpu_share_of_other_processes": others.share(),
-        "image_bytes": sizes,
+        "image_bytes": earlier.get("image_bytes", {}) | sizes,
         "conditions": conditions,
     }
     path = write_results("jpeg", results, reached, arguments.out)

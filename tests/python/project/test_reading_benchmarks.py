@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import shutil
 import subprocess
@@ -38,7 +39,9 @@ def import_benchmarks(*names):
         sys.modules.update(others)
 
 
-datasets, jpeg, mixes, pacing = import_benchmarks("datasets", "jpeg", "reading.mixes", "reading.pacing")
+datasets, jpeg, steadiness, tables, mixes, pacing = import_benchmarks(
+    "datasets", "jpeg", "steadiness", "tables", "reading.mixes", "reading.pacing"
+)
 
 
 @pytest.fixture(scope="module")
@@ -148,3 +151,44 @@ def test_jpeg_benchmark(photos, tmp_path, plugin, monkeypatch):
     }
     jpeg.plot({"500x375, 2 threads": {"unthrottled": figures}}, tmp_path / "jpeg.svg")
     assert (tmp_path / "jpeg.svg").exists()
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    assert tables.table("jpeg") == "*Not measured yet: jpeg.json is missing.*\n"
+    results = {"conditions": {"500x375, 2 threads": {"unthrottled": figures}}}
+    results["image_bytes"] = {"500x375": {"source": 50_000, "bmp": 562_554, "l3-fast": 200_000}}
+    (tmp_path / "jpeg.json").write_text(json.dumps(results))
+    assert "| 500x375, 2 threads, unthrottled |" in tables.table("jpeg")
+    assert "| 500x375: L3 fast | 200 |" in tables.table("jpeg-sizes")
+
+
+def test_what_an_image_costs_along_the_ratios(tmp_path, monkeypatch):
+    """Of JPEG files that take 50 KB and 0.8 ms, and L3 files of 200 KB and 0.2 ms; 60 KB an image fit into memory."""
+    found = {}
+    for tenths in range(11):
+        for label, size, cpu_ms in (("BMP", 560, 0.5), ("L3", 200, 0.2)):
+            name = {0: label, 10: "JPEG"}.get(tenths, f"JPEG:{label} {tenths}:{10 - tenths}")
+            found[name] = {
+                "hit_ratio": min(60 / (5 * tenths + (10 - tenths) * size / 10), 1),
+                "cpu_ms_per_image": 0.08 * tenths + (10 - tenths) * cpu_ms / 10,
+            }
+    results = {"conditions": {"500x375, 2 threads": {"unthrottled": {"mixes": found}}}}
+    results["image_bytes"] = {"500x375": {"source": 50_000, "bmp": 560_000, "l3-fast": 200_000}}
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    (tmp_path / "jpeg.json").write_text(json.dumps(results))
+    lines = tables.table("jpeg-costs").splitlines()[2:]
+    assert lines[0] == "| 10:0 | 0 | 0.80 | 0 | 0.80 |"
+    assert lines[5] == "| 5:5 | 245 | 0.65 | 65 | 0.50 |"
+    assert lines[10] == "| 0:10 | 500 | 0.50 | 140 | 0.20 |"
+
+
+def test_steadiness_compares_times_and_bytes():
+    def runs(times, sizes):
+        return [{"images_per_s": [100.0], "batch_seconds": times, "batch_planned_bytes": sizes, "hit_ratio": 0.3}] * 2
+
+    even, uneven = steadiness.summary(runs([0.9, 1.1], [9, 11])), steadiness.summary(runs([0.5, 1.5], [8, 12]))
+    assert even["batch_variation"] == pytest.approx(0.1)
+    assert steadiness.summary(runs([1.0, 1.0], None))["bytes_variation"] is None
+    readers = {steadiness.LIQUID: even, steadiness.MINIO: uneven}
+    times, sizes = steadiness.targets({"PNG": readers})
+    assert (times.measured, times.met) == (pytest.approx(0.2), True)
+    assert (sizes.measured, sizes.met) == (pytest.approx(0.5), True)
+    assert not any(target.met for target in steadiness.targets({"PNG": readers | {steadiness.MINIO: even}}))
