@@ -1,8 +1,8 @@
-"""Makes image sets from real photographs: 16-bit samples, label maps, binary masks, and photographs of any size.
+"""Makes image sets from real photographs: 16-bit samples, label maps, binary masks, photographs of any size, and JPEG.
 
     python benchmarks/datasets.py OUT [FOLDER ...]
 
-writes a folder of PNG files for each set. The photographs are those in the folders, or those that come with
+writes a folder of PNG or JPEG files for each set. The photographs are those in the folders, or those that come with
 scikit-image. Everything is deterministic.
 """
 
@@ -21,6 +21,12 @@ from skimage import color, data, filters, segmentation, transform
 
 Images = dict[str, np.ndarray]
 
+SEED = 4  # of views
+JPEG_SIZES = {
+    "500x375": (375, 500),
+    "1920x1080": (1080, 1920),
+}  # height, width in pixels: as in ImageNet; FHD
+JPEG_QUALITY = 90
 LABEL_MAP_WIDTH = 1024  # pixels at most: the usual size of annotated photographs
 DEEP_HEIGHT = 540  # rows, about: what is left of a photograph after averaging to gain depth
 
@@ -51,6 +57,27 @@ def enlarge(photo: np.ndarray, height: int, width: int) -> np.ndarray:
 def shrink(photo: np.ndarray, height: int, width: int) -> np.ndarray:
     """A photograph scaled down by averaging over areas."""
     return np.asarray(Image.fromarray(photo).resize((width, height), Image.Resampling.BOX))
+
+
+def view(photo: np.ndarray, size: tuple[int, int], number: int) -> np.ndarray:
+    """An image cut from a photograph at a place, and flipped in a way, that the number decides.
+
+    The photograph is extended by reflection, so that a view as large as the photograph can be shifted, too.
+    """
+    rng = np.random.default_rng((SEED, number))
+    height, width = size
+    margins = ((height // 2, height - height // 2), (width // 2, width - width // 2), (0, 0))
+    extended = np.pad(photo, margins, mode="symmetric")
+    top, left = (rng.integers(extended.shape[axis] - size[axis] + 1) for axis in (0, 1))
+    rows, columns = rng.choice([1, -1], 2)
+    return np.ascontiguousarray(extended[top : top + height, left : left + width][::rows, ::columns])
+
+
+def scaled_view(photo: np.ndarray, size: tuple[int, int], number: int) -> np.ndarray:
+    """A view of the photograph scaled down, at most to this size, by a factor that the number decides."""
+    rows, columns = photo.shape[:2]
+    factor = np.random.default_rng((SEED, number, 1)).uniform(1, max(1, min(rows / size[0], columns / size[1])))
+    return view(shrink(photo, round(rows / factor), round(columns / factor)), size, number)
 
 
 # ---- 16 bits ---------------------------------------------------------------------------------------------------------
@@ -169,6 +196,16 @@ def write_set(folder: Path, images: Images) -> None:
         (folder / f"{name}.png").write_bytes(imagecodecs.png_encode(image, level=6))
 
 
+def write_jpegs(folder: Path, photos: Images, size: tuple[int, int], count: int) -> list[Path]:
+    """Writes JPEG files, with subsampled colours as Pillow does by default: views of the photographs in turn."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{number:04}.jpg" for number in range(count)]
+    for number, path in enumerate(paths):
+        image = scaled_view(list(photos.values())[number % len(photos)], size, number)
+        Image.fromarray(image).save(path, quality=JPEG_QUALITY)
+    return paths
+
+
 def load(folders: Iterable[Path]) -> dict[str, Images]:
     """The photographs by folder name; those of scikit-image where no folder is given."""
     return {folder.name: read_photos(folder) for folder in folders} or {"scikit-image": bundled_photos()}
@@ -178,6 +215,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Make image sets from photographs.")
     parser.add_argument("out", type=Path, help="folder to write to")
     parser.add_argument("folders", type=Path, nargs="*", help="folders of PNG photographs (default: scikit-image's)")
+    parser.add_argument("--jpegs", type=int, default=160, help="files of each JPEG set")
     arguments = parser.parse_args()
 
     photos = {name: photo for group in load(arguments.folders).values() for name, photo in group.items()}
@@ -185,6 +223,8 @@ def main() -> None:
         write_set(arguments.out / name.replace(" ", "-"), make_set(name, photos))
     for name, size in {"fhd": (1080, 1920), "uhd": (2160, 3840)}.items():
         write_set(arguments.out / name, {key: enlarge(photo, *size) for key, photo in photos.items()})
+    for name, size in JPEG_SIZES.items():
+        write_jpegs(arguments.out / f"jpeg-{name}", photos, size, arguments.jpegs)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,19 @@ import datasets
 import numpy as np
 from common import RESULTS, OthersLoad, Target, console, show_targets, write_results
 from reading.groups import Unavailable, disk_of
-from reading.runs import BATCH_SIZE, DALI, DALI_COPYING, LIQUID, MINIO, THREADS, Figures, Protocol, everything, run
+from reading.runs import (
+    BATCH_SIZE,
+    DALI,
+    DALI_COPYING,
+    LIQUID,
+    MINIO,
+    THREADS,
+    Figures,
+    Protocol,
+    everything,
+    run,
+    variation,
+)
 from rich.table import Table
 
 from dali_l3.profiling.measuring import KEEPING_MEMORY
@@ -171,11 +183,6 @@ def summary(runs: list[Figures], dataset_bytes: int) -> Figures:
         "batches_ms": batch_ms.tolist(),
         "batches_disk_bytes": [size for each in runs for size in each["batch_disk_bytes"]],
     }
-
-
-def variation(seconds: list[float]) -> float:
-    """The standard deviation over the mean."""
-    return statistics.pstdev(seconds) / statistics.fmean(seconds)
 
 
 def measure_reader(files: list[Path], rounds: int) -> dict[str, Figures]:

@@ -11,56 +11,44 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
-import multiprocessing
 import os
 import statistics
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import datasets
 import matplotlib.pyplot as plt
-from common import RESULTS, Target, console, show_targets, write_results
-from reading.groups import Group, disk_of, group
+from common import RESULTS, OthersLoad, Target, console, show_targets, write_results
+from reading.groups import disk_of
+from reading.limited import run_limited
+from reading.mixes import CHOICE_TARGET, ERROR_TARGET, USUAL_ERROR, USUAL_TARGET, Figures, Weights, figures_of
 from rich.progress import track
 from rich.table import Table
 
 from dali_l3.jobs.workers import default_workers
-from dali_l3.profiling import encoding, sampling
+from dali_l3.profiling import encoding, profiler, sampling
+from dali_l3.profiling.batch_model import Batches
+from dali_l3.profiling.choosing import choose
+from dali_l3.profiling.cost_model import Conditions
 from dali_l3.profiling.measuring import KEEPING_MEMORY, Setting
+from dali_l3.profiling.report import figures as report_figures
 from reading import files as dataset_files
-
-Figures = dict[str, Any]
-Weights = dict[str, int]
-
-GROUPS = itertools.count()  # numbers of control groups
+from reading import mixes as reading_mixes
 
 RATES = {"150 MB/s": 150_000_000, "300 MB/s": 300_000_000, "800 MB/s": 800_000_000, "unthrottled": None}
 SEARCHED = "300 MB/s"  # where a mix of PNG and BMP is best
 FORMATS = {"png": "PNG", "bmp": "BMP", "l3-fast": "L3 fast", "l3-raw": "L3 raw"}  # with what they are called here
 FILES = 128
 SHARE_IN_MEMORY = 0.3  # of the bytes of the PNG files
-BATCH_SIZE, THREADS, SECONDS, SAMPLE = 16, 2, 4.0, 64
-SWEEP: list[Weights] = [
-    {name: weight for name, weight in (("png", tenths), ("bmp", 10 - tenths)) if weight} for tenths in range(11)
-]
+BATCH_SIZE, THREADS, SAMPLE = 16, 2, 64
+SWEEP = reading_mixes.sweep("png", "bmp")
 OTHERS: list[Weights] = [{"l3-fast": 10}, {"l3-fast": 7, "l3-raw": 3}, {"l3-fast": 5, "png": 5}, {"l3-raw": 10}]
 
-ERROR_TARGET = 0.1  # of a prediction, relative to what is measured, at most
-USUAL_ERROR, USUAL_TARGET = 0.05, 0.9  # the part of all predictions whose error is at most that, at least
-CHOICE_TARGET = 0.97  # of the best measured throughput that the recommended mix reaches, at least
 
-
-def search_as_the_paper(folder: str, cache_size: int, work: str) -> Figures:
+def search_as_the_paper(folder: str, cache_size: int, work: str, setting: Setting) -> Figures:
     """The paper's search and its figure 3 for PNG and BMP, in an environment as it is. Runs with a limited disk."""
-    from dali_l3.profiling import profiler
-    from dali_l3.profiling.report import figures
-
-    found = profiler.profile(folder, profiler.Options(setting(), cache_size, ("png", "bmp"), SAMPLE, work))
+    found = profiler.profile(folder, profiler.Options(setting, cache_size, ("png", "bmp"), SAMPLE, work))
     steps = [
         {"ratio": step.ratio, "load": step.load, "decode": step.decode, "throughput": step.throughput}
         for step in found.search.search.steps
@@ -70,23 +58,18 @@ def search_as_the_paper(folder: str, cache_size: int, work: str) -> Figures:
         "program": found.search.program,
         "agrees": found.search.agrees,
         "steps": steps,
-        "figure": figures.balance(found),
+        "figure": report_figures.balance(found),
     }
 
 
-def measure_rate(sample: encoding.EncodedSample, paths: dict[str, list[str]], cache_size: int) -> Figures:
+def measure_rate(
+    sample: encoding.EncodedSample, paths: dict[str, list[str]], cache_size: int, setting: Setting
+) -> Figures:
     """Measures a sample in each format, and mixes of the images that it stands for. Runs with a limited disk."""
     os.environ.update(KEEPING_MEMORY)  # of the processes to come; else it is chance how fast PNG and BMP are decoded
-    from dali_l3.profiling import profiler
-    from dali_l3.profiling.batch_model import Batches
-    from dali_l3.profiling.choosing import choose
-    from dali_l3.profiling.cost_model import Conditions, predict
-    from dali_l3.profiling.isolation import call_isolated
-    from dali_l3.profiling.measuring import measure
-
     batches = Batches(BATCH_SIZE, THREADS, tuple(sample.raw_sizes))
     conditions = Conditions(FILES, cache_size, default_workers(), batches=batches)
-    formats = {name: profiler.measure_format(name, sample, setting(), conditions) for name in FORMATS}
+    formats = {name: profiler.measure_format(name, sample, setting, conditions) for name in FORMATS}
     costs = {name: format.costs for name, format in formats.items()}
     spreads = {name: format.both.spread for name, format in formats.items()}
     pairs = {name: costs[name] for name in ("png", "bmp")}
@@ -94,20 +77,8 @@ def measure_rate(sample: encoding.EncodedSample, paths: dict[str, list[str]], ca
     recommended = [dict(pair.weights), dict(best.weights)]
     mixes = {}
     for weights in [*SWEEP, *OTHERS, *recommended]:
-        shares = {name: weight / sum(weights.values()) for name, weight in weights.items()}
-        if name_of(weights) in mixes:
-            continue
-        prediction = predict(shares, costs, conditions)
-        measured = call_isolated(measure, mixed(paths, weights), setting(), cache_size=cache_size)
-        mixes[name_of(weights)] = {
-            "weights": weights,
-            "predicted": prediction.throughput,
-            "limit": prediction.limit,
-            "measured": measured.throughput.mean,
-            "error": prediction.throughput / measured.throughput.mean - 1,
-            "hit_ratio": measured.hit_ratio,
-            "predicted_hit_ratio": prediction.hit_ratio,
-        }
+        if name_of(weights) not in mixes:
+            mixes[name_of(weights)] = reading_mixes.measure_mix(weights, paths, costs, conditions, setting)
     fastest_of_sweep = max(mixes[name_of(weights)]["measured"] for weights in SWEEP)
     fastest = max(mix["measured"] for mix in mixes.values())
     return {
@@ -115,16 +86,7 @@ def measure_rate(sample: encoding.EncodedSample, paths: dict[str, list[str]], ca
         "recommended": name_of(recommended[1]),
         "png_bmp_of_best": mixes[name_of(recommended[0])]["measured"] / fastest_of_sweep,
         "recommended_of_best": mixes[name_of(recommended[1])]["measured"] / fastest,
-        "formats": {
-            name: {
-                "image_bytes": format.costs.image_bytes,
-                "load": format.load.mean,
-                "decode": format.decode.mean,
-                "load_cpu_ms": format.costs.load_cpu_seconds * 1e3,
-                "decode_cpu_ms": format.costs.decode_cpu_seconds * 1e3,
-            }
-            for name, format in formats.items()
-        },
+        "formats": figures_of(formats),
         "mixes": mixes,
     }
 
@@ -152,54 +114,9 @@ def median_of(rounds: list[Figures]) -> Figures:
     )
 
 
-def setting() -> Setting:
-    return Setting(BATCH_SIZE, THREADS, seconds=SECONDS)
-
-
-def encode(files: list[str], folder: str) -> encoding.EncodedSample:
-    """The files in every format, written as the profiler does: not all PNG files decode equally fast."""
-    return encoding.encode_sample(files, tuple(FORMATS), folder, encoding.announce(files, tuple(FORMATS)))
-
-
 def name_of(weights: Weights) -> str:
     """As PNG:BMP 3:7."""
-    names = ":".join(FORMATS[name] for name in weights)
-    return names + (f" {':'.join(map(str, weights.values()))}" if len(weights) > 1 else "")
-
-
-def mixed(paths: dict[str, list[str]], weights: Weights) -> list[str]:
-    """Every image once, in formats dealt out evenly in these proportions."""
-    total = sum(weights.values())
-    names = [name for name, weight in weights.items() for _ in range(weight)]
-    count = len(next(iter(paths.values())))
-    stride = next(stride for stride in (7, 3, 1) if total % stride)  # spreads each format over the images
-    return [paths[names[number * stride % total]][number] for number in range(count)]
-
-
-def join(name: str, disk: str) -> None:
-    group(name, disk).join()
-
-
-def run_limited(disk: str, bytes_per_s: int | None, function: Callable[..., Figures], *arguments: Any) -> Figures:
-    """Calls a function in a process of its own whose disk is limited."""
-    own = group(f"dali-l3-profiler-{os.getpid()}-{next(GROUPS)}", disk)
-    own.create(disk_bytes_per_s=bytes_per_s)
-    try:
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(1, context, join, (own.name, disk)) as pool:
-            return pool.submit(function, *arguments).result()
-    finally:
-        remove(own)
-
-
-def remove(own: Group) -> None:
-    """Removes the group as soon as it is empty: the processes that made others for it end some time later."""
-    for _ in range(100):
-        try:
-            return own.remove()
-        except OSError:
-            time.sleep(0.1)
-    console.print(f"The control group {own.name} is not empty and stays.")
+    return reading_mixes.name_of(weights, FORMATS)
 
 
 def targets(rates: dict[str, Figures]) -> Iterator[Target]:
@@ -247,31 +164,33 @@ def main() -> None:
     parser.add_argument("folders", type=Path, nargs="*", help="folders of PNG photographs (default: scikit-image's)")
     parser.add_argument("--rates", nargs="+", choices=RATES, default=list(RATES), help="speed limits of the disk")
     parser.add_argument("--rounds", type=int, default=3, help="times that all is done")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of a measurement, after warming up, at least")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
     work = arguments.work.resolve()
+    setting = Setting(BATCH_SIZE, THREADS, seconds=arguments.seconds)
     photos = {name: photo for images in datasets.load(arguments.folders).values() for name, photo in images.items()}
-    made = dataset_files.make(work, photos, dataset_files.FHD_FILES)["PNG"][:FILES]
+    made = dataset_files.make(work, photos, FILES)["PNG"]
     cache_size = int(SHARE_IN_MEMORY * sum(path.stat().st_size for path in made))
-    disk = disk_of(work)
+    disk, others = disk_of(work), OthersLoad()
     rates = {}
     with contextlib.ExitStack() as stack:
         folder, whole, part = (stack.enter_context(tempfile.TemporaryDirectory(dir=work)) for _ in range(3))
         for path in made:
             os.symlink(path, os.path.join(folder, path.name))
-        converted = encode([str(path) for path in made], whole)
+        converted = reading_mixes.encode([str(path) for path in made], FORMATS, whole)
         paths = {name: converted.paths(name) for name in FORMATS}
-        sample = encode(sampling.choose_sample(sampling.list_images(folder), SAMPLE), part)
+        sample = reading_mixes.encode(sampling.choose_sample(sampling.list_images(folder), SAMPLE), FORMATS, part)
         rounds: dict[str, list[Figures]] = {rate: [] for rate in arguments.rates}
         for rate in track(arguments.rounds * arguments.rates, "Measures", console=console):
-            found = run_limited(disk, RATES[rate], measure_rate, sample, paths, cache_size)
+            found = run_limited(disk, RATES[rate], measure_rate, sample, paths, cache_size, setting)
             show(rate, found)
             console.print(f"Recommended: {found['recommended']}; of PNG and BMP {found['recommended_png_bmp']}")
             rounds[rate].append(found)
         for rate, found in rounds.items():
             rates[rate] = median_of(found)
             show(f"{rate}, medians", rates[rate])
-        search = run_limited(disk, RATES[SEARCHED], search_as_the_paper, folder, cache_size, str(work))
+        search = run_limited(disk, RATES[SEARCHED], search_as_the_paper, folder, cache_size, str(work), setting)
         console.print(f"PNG and BMP at {SEARCHED}, searched as in the paper: {search['best']}")
     reached = list(targets(rates))
     show_targets(reached)
@@ -283,8 +202,10 @@ def main() -> None:
             "sample": SAMPLE,
             "share_in_memory": SHARE_IN_MEMORY,
             "rounds": arguments.rounds,
+            "seconds": arguments.seconds,
             "environment": KEEPING_MEMORY,
         },
+        "cpu_share_of_other_processes": others.share(),
         "rates": rates,
         "search": {"rate": SEARCHED} | {name: value for name, value in search.items() if name != "figure"},
     }

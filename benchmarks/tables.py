@@ -12,6 +12,7 @@ import argparse
 import json
 import math
 import re
+import statistics
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,24 @@ from gpu import model
 
 RESULTS = Path(__file__).parent / "results"
 MARKED = re.compile(r"(?<=<!-- table: )([\w-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
-# Of the files of results.
-NAMES = ("codec", "dali_decode", "dali_small", "liquid", "profiler", "reader_check", "reader_arguments", "python_api")
+NAMES = (
+    "codec",
+    "dali_decode",
+    "dali_small",
+    "liquid",
+    "jpeg",
+    "profiler",
+    "steadiness",
+    "reader_check",
+    "reader_arguments",
+    "python_api",
+)  # of the files of results
 Row = list[str]
+
+
+def measured() -> Iterator[str]:
+    """The files of results that are there."""
+    return (name for name in NAMES if (RESULTS / f"{name}.json").exists())
 
 
 def load(name: str) -> dict[str, Any]:
@@ -206,6 +222,79 @@ def liquid_readers() -> str:
     return markdown(["files/s", *readers], rows)
 
 
+def jpeg() -> str:
+    """The best mixes of each pair, and the one that the profiler recommends, beside other readers."""
+
+    def cell(figures: dict[str, Any], mix: str) -> str:
+        return f"{mix.rpartition(' ')[2]}: {figures['mixes'][mix]['times_dali']:.2f}"
+
+    def rows() -> Iterator[Row]:
+        for condition, rates in load("jpeg")["conditions"].items():
+            for rate, figures in rates.items():
+                dali = figures["readers"]["DALI: JPEG"]
+                bmp, l3 = (figures["best"][pair] for pair in ("JPEG:BMP", "JPEG:L3"))
+                minio = [figures["readers"].get(f"MinIO: {mix}") for mix in ("JPEG", bmp, l3)]
+                yield [
+                    f"{condition}, {rate}",
+                    f"{dali:.0f}",
+                    f"{figures['mixes']['JPEG']['times_dali']:.2f}",
+                    cell(figures, bmp),
+                    cell(figures, l3),
+                    ", ".join(cell(figures, mix) for mix in figures["recommended"]["all"]),
+                    " / ".join(f"{speed / dali:.2f}" if speed else "" for speed in minio),
+                ]
+
+    header = ["DALI, images/s", "JPEG", "best JPEG:BMP", "best JPEG:L3", "recommended", "MinIO: JPEG / the two best"]
+    return markdown(["times DALI", *header], rows())
+
+
+def jpeg_sizes() -> str:
+    """What a file takes, and what decoding it costs a CPU."""
+    results = load("jpeg")
+    rows = []
+    for size, sizes in results["image_bytes"].items():
+        conditions = [rates for condition, rates in results["conditions"].items() if condition.startswith(size)]
+        costs = [formats for rates in conditions for figures in rates.values() for formats in figures["formats"]]
+        for name, label in (("source", "JPEG"), ("bmp", "BMP"), ("l3-fast", "L3 fast")):
+            cpu_ms = statistics.median(formats[name]["decode_cpu_ms"] for formats in costs)
+            rows.append([f"{size}: {label}", f"{sizes[name] / 1e3:.0f}", f"{cpu_ms:.2f}"])
+    return markdown(["", "KB / file", "CPU ms / image, decoding"], rows)
+
+
+def jpeg_costs() -> str:
+    """What an image costs along the ratios, whatever else the machine does: bytes from the disk and time of a CPU."""
+    mixes = load("jpeg")["conditions"]["500x375, 2 threads"]["unthrottled"]["mixes"]
+    sizes = load("jpeg")["image_bytes"]["500x375"]
+
+    def cells(other: str, label: str, tenths: int) -> Row:
+        name = {0: label, 10: "JPEG"}.get(tenths, f"JPEG:{label} {tenths}:{10 - tenths}")
+        size = (tenths * sizes["source"] + (10 - tenths) * sizes[other]) / 10
+        mix = mixes[name]
+        return [f"{size * (1 - mix['hit_ratio']) / 1e3:.0f}", f"{mix['cpu_ms_per_image']:.2f}"]
+
+    rows = (
+        [f"{tenths}:{10 - tenths}", *cells("bmp", "BMP", tenths), *cells("l3-fast", "L3", tenths)]
+        for tenths in range(10, -1, -1)
+    )
+    header = [f"JPEG:{label}: {what}" for label in ("BMP", "L3") for what in ("KB from disk", "CPU ms")]
+    return markdown(["", *header], rows)
+
+
+def steadiness() -> str:
+    rows = (
+        [
+            f"{reader}: {dataset}",
+            f"{figures['images_per_s']:.0f}",
+            f"{figures['batch_ms_p50']:.0f} / {figures['batch_ms_p95']:.0f}",
+            f"{figures['batch_variation']:.3f}",
+            f"{figures['bytes_variation']:.3f}" if figures["bytes_variation"] else "",
+        ]
+        for dataset, readers in load("steadiness")["datasets"].items()
+        for reader, figures in readers.items()
+    )
+    return markdown(["", "images/s", "batch ms, p50 / p95", "variation", "of bytes from disk"], rows)
+
+
 def profiler() -> str:
     rates = load("profiler")["rates"]
     names = dict.fromkeys(name for figures in rates.values() for name in figures["mixes"])
@@ -229,7 +318,7 @@ def targets() -> str:
             f"{'≤' if target['at_most'] else '≥'} {target['limit']:g}",
             "met" if target["met"] else "**missed**",
         ]
-        for name in NAMES
+        for name in measured()
         for target in load(name)["targets"]
     )
     return markdown(["", "measured", "wanted", ""], rows)
@@ -256,7 +345,7 @@ def machines() -> str:
             + "\n"
         )
 
-    return "".join(line(name) for name in NAMES)
+    return "".join(line(name) for name in measured())
 
 
 def reader_check() -> str:
@@ -294,7 +383,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "liquid": liquid,
     "liquid-datasets": liquid_datasets,
     "liquid-readers": liquid_readers,
+    "jpeg": jpeg,
+    "jpeg-costs": jpeg_costs,
+    "jpeg-sizes": jpeg_sizes,
     "profiler": profiler,
+    "steadiness": steadiness,
     "reader-check": reader_check,
     "targets": targets,
     "machines": machines,
@@ -306,9 +399,17 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 
+def table(name: str) -> str:
+    """A table, or a note in its place if its results are not there yet."""
+    try:
+        return TABLES[name]()
+    except FileNotFoundError as error:
+        return f"*Not measured yet: {Path(error.filename).name} is missing.*\n"
+
+
 def updated(text: str) -> str:
     """The text with its marked tables made anew."""
-    return MARKED.sub(lambda match: f"{match[1]}{match[2]}{TABLES[match[1]]()}", text)
+    return MARKED.sub(lambda match: f"{match[1]}{match[2]}{table(match[1])}", text)
 
 
 def update(path: Path, check: bool = False) -> None:

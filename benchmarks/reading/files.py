@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 from common import console, pillow, png
-from datasets import Images
+from datasets import SEED, Images, view
 
 import dali_l3
 
-SEED = 4
 FHD = (1080, 1920)
 SMALL = (270, 320)  # an L3 file of about 100 KB
 SMALL_FILES = 1600
@@ -50,22 +49,8 @@ SETS = {
 """By name. All sets of FHD images hold the same images, in the same order."""
 
 
-def view(photo: np.ndarray, size: tuple[int, int], number: int) -> np.ndarray:
-    """An image cut from a photograph at a place, and flipped in a way, that the number decides.
-
-    The photograph is extended by reflection, so that a view as large as the photograph can be shifted, too.
-    """
-    rng = np.random.default_rng((SEED, number))
-    height, width = size
-    margins = ((height // 2, height - height // 2), (width // 2, width - width // 2), (0, 0))
-    extended = np.pad(photo, margins, mode="symmetric")
-    top, left = (rng.integers(extended.shape[axis] - size[axis] + 1) for axis in (0, 1))
-    rows, columns = rng.choice([1, -1], 2)
-    return np.ascontiguousarray(extended[top : top + height, left : left + width][::rows, ::columns])
-
-
 def make(work: Path, photos: Images, count: int) -> dict[str, list[Path]]:
-    """The files of every set, by its name; `count` of each FHD set. Files of an earlier run are used again.
+    """The files of every set, by its name; `count` of each FHD set. Files of an earlier run are used again, if enough.
 
     Raises:
         SystemExit: The disk is too full.
@@ -77,7 +62,7 @@ def make(work: Path, photos: Images, count: int) -> dict[str, list[Path]]:
     }
     recipe = _recipe(photos, counts)
     record = work / "recipe.json"
-    if record.is_file() and json.loads(record.read_text(encoding="utf-8")) == recipe:
+    if record.is_file() and _includes(json.loads(record.read_text(encoding="utf-8")), recipe):
         return paths
 
     record.unlink(missing_ok=True)
@@ -106,6 +91,13 @@ def _recipe(photos: Images, counts: dict[str, int]) -> dict[str, Any]:
         "photos": {name: zlib.crc32(photo) for name, photo in photos.items()},
         "sets": {name: [count, *SETS[name].size] for name, count in counts.items()},
     }
+
+
+def _includes(made: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether the files of a recipe begin with those of another."""
+    counts = {name: kind[0] for name, kind in made["sets"].items()}
+    alike = {name: [counts.get(name), *kind[1:]] for name, kind in wanted["sets"].items()}
+    return made == wanted | {"sets": alike} and all(counts[name] >= kind[0] for name, kind in wanted["sets"].items())
 
 
 def _write(paths: dict[str, list[Path]], photos: Images, first: int, step: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -127,6 +128,11 @@ def _run_process(job: Figures, environment: Mapping[str, str], memory_bytes: Cal
             raise SystemExit(f"{what}: the process {why}")
         stdout.seek(0)
         return json.load(stdout), peak
+
+
+def variation(seconds: list[float]) -> float:
+    """The standard deviation over the mean."""
+    return statistics.pstdev(seconds) / statistics.fmean(seconds)
 
 
 def everything(files: list[Path]) -> int:

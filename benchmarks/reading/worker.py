@@ -35,7 +35,8 @@ def run(job: dict[str, Any], disk_bytes: Callable[[], int]) -> dict[str, Any]:
     Returns:
         ``images_per_s`` of each epoch, ``cpu_ms_per_image``, and of each batch its ``batch_seconds`` and the
         ``batch_disk_bytes`` read meanwhile; ``disk_bytes_per_epoch`` of those counted, null without;
-        ``hit_ratio``, as the reader planned it, null for DALI's.
+        ``hit_ratio``, as the reader planned it, and ``batch_planned_bytes``, which it read from disk for each batch of
+        the epochs measured and of those before, the latest last; both null for DALI's.
     """
     pipe = pipeline(job)
     pipe.build()
@@ -55,7 +56,7 @@ def run(job: dict[str, Any], disk_bytes: Callable[[], int]) -> dict[str, Any]:
         "batch_seconds": [b - a for a, b in itertools.pairwise(times)],
         "batch_disk_bytes": [b - a for a, b in itertools.pairwise(counts)],
         "disk_bytes_per_epoch": count_bytes(pipe, epoch, disk_bytes) if job["count_bytes"] else None,
-        "hit_ratio": hit_ratio(pipe, job),
+        **of_reader(pipe, job),
     }
 
 
@@ -103,12 +104,15 @@ def cpu_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def hit_ratio(pipe, job: dict[str, Any]) -> float | None:
+def of_reader(pipe, job: dict[str, Any]) -> dict[str, Any]:
+    """What the reader itself counts."""
     if job["reader"] == "file":
-        return None
+        return {"hit_ratio": None, "batch_planned_bytes": None}
     from dali_l3 import reader_stats
 
-    return reader_stats(pipe, READER)["hit_ratio"]
+    stats = reader_stats(pipe, READER)
+    later = [batch["bytes_read"] for batch in stats["batches"] if batch["epoch"] > 0]
+    return {"hit_ratio": stats["hit_ratio"], "batch_planned_bytes": later}
 
 
 def main() -> None:

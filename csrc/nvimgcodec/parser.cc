@@ -90,7 +90,9 @@ nvimgcodecStatus_t Parser::GetImageInfo(nvimgcodecParser_t parser, nvimgcodecIma
     // info->struct_next is the caller's and stays.
     std::strcpy(info->codec_name, kCodecName);
     info->color_spec = header.channels < 3 ? NVIMGCODEC_COLORSPEC_GRAY : NVIMGCODEC_COLORSPEC_SRGB;
-    info->chroma_subsampling = NVIMGCODEC_SAMPLING_NONE;
+    // Images are handed out to threads in the order of their subsampling, those without any first, and then by size.
+    // L3 is to be last: the quicker the last images, the less a batch's threads wait for each other.
+    info->chroma_subsampling = NVIMGCODEC_SAMPLING_UNSUPPORTED;
     info->sample_format = SampleFormat(header.channels);
     info->orientation = Tagged<nvimgcodecOrientation_t>(NVIMGCODEC_STRUCTURE_TYPE_ORIENTATION);
     info->num_planes = 1;

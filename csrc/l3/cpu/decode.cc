@@ -170,7 +170,7 @@ class TileDecoder {
         Sample *const plane = planes.plane[c];
         if (flat(channel)) {
           if (channel.payload != channel.end) return kBodyNotConsumed;
-          std::fill_n(plane, flat_tile ? L3_TILE : kPlaneSize, Sample(channel.first));
+          std::fill_n(plane, flat_tile ? uint32_t{L3_TILE} : kPlaneSize, Sample(channel.first));
         } else if (channel.predictor == kLabelMap) {
           if (const char *problem = kernels.decode_label_map(source.data, channel, shape, plane)) return problem;
         } else if (kernels.decode_channel(source.data, channel, shape, plane) != channel.end) {

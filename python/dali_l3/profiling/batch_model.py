@@ -24,10 +24,10 @@ _AHEAD = 3  # batches: two are loaded while one is decoded, csrc/loader/engine.h
 
 @dataclass(frozen=True)
 class Batches:
-    """How a pipeline decodes batches on the CPU.
+    """How a pipeline decodes batches.
 
     size: images
-    threads: that decode them, an image each
+    threads: that decode them, an image each; 1 where a batch takes the sum of its images, as on a GPU
     pixels: sizes of images that stand for the dataset, in any unit; decoding takes time in proportion
     """
 
@@ -37,16 +37,24 @@ class Batches:
 
 
 def simulate(
-    shares: Mapping[str, float], load: Mapping[str, float], decode: Mapping[str, float], batches: Batches
+    shares: Mapping[str, float],
+    load: Mapping[str, float],
+    decode: Mapping[str, float],
+    turns: Mapping[str, int],
+    batches: Batches,
 ) -> tuple[float, float]:
     """The seconds per image of decoding by itself, and of loading and decoding side by side.
 
     shares: of the formats in the images, summing to 1
     load, decode: seconds per image by format, as measured with batches of this format alone
+    turns: of formats whose images are handed out before (lower) or after those of others; the largest of a turn first
     """
     places, pixels = _draw(batches)
     formats = np.searchsorted(np.cumsum([*shares.values()])[:-1], places, side="right")
-    decoding = makespans(pixels * np.array([decode[name] for name in shares])[formats], batches.threads)
+    turn = np.array([turns[name] for name in shares])[formats]
+    order = np.argsort(turn * (pixels.max() + 1) - pixels, axis=1, kind="stable")
+    seconds = pixels * np.array([decode[name] for name in shares])[formats]
+    decoding = makespans(np.take_along_axis(seconds, order, axis=1), batches.threads)
     loading = np.array([load[name] for name in shares])[formats].sum(axis=1)
     return float(decoding.mean()) / batches.size, steady_seconds(loading, decoding) / batches.size
 
@@ -79,15 +87,17 @@ def steady_seconds(loading: Sequence[float] | NDArray[Any], decoding: Sequence[f
 
 @functools.cache
 def _draw(batches: Batches) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Batches of images, (N, batch size): places from 0 to 1 that stand for formats, and times relative to the average.
+    """Batches of images, (N, batch size): places from 0 to 1 that stand for formats, and sizes relative to the average.
 
-    The draws are even and always the same, so that mixes that differ little have speeds that differ little. Times are
-    such that batches of one format take as long as they were measured.
+    The readers give every batch the same share of each format, as near as whole images allow: so the places are evenly
+    spaced, from a start that differs from batch to batch. The draws are always the same, so that mixes that differ
+    little have speeds that differ little. Sizes are such that batches of one format take as long as they were measured.
     """
     count = min(max(_IMAGES // batches.size, _LEAST), _MOST)
     random = np.random.default_rng(0)
-    shape = (count, batches.size)
-    places = (random.permutation(count * batches.size) + 0.5) / (count * batches.size)
-    pixels = np.resize(np.asarray(batches.pixels, dtype=float), count * batches.size)
-    seconds = random.permutation(pixels).reshape(shape)
-    return places.reshape(shape), seconds * (batches.size / makespans(seconds, batches.threads).mean())
+    starts = (random.permutation(count) + 0.5) / count
+    places = random.permuted((np.arange(batches.size) + starts[:, None]) / batches.size, axis=1)
+    pixels = np.resize(np.asarray(batches.pixels, dtype=float), places.size)
+    pixels = random.permutation(pixels).reshape(places.shape)
+    alone = makespans(-np.sort(-pixels, axis=1), batches.threads).mean()
+    return places, pixels * (batches.size / alone)

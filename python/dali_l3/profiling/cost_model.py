@@ -26,6 +26,7 @@ class FormatCosts:
     load_seconds: between images when they are only read, all from the disk
     decode_seconds: between images when they are decoded from memory
     decode_cpu_seconds, load_cpu_seconds: CPU time of all threads that decoding takes, and that loading adds to it
+    turn: of the format's images in a batch, see `batch_model.simulate`
     """
 
     format: str
@@ -35,6 +36,7 @@ class FormatCosts:
     decode_seconds: float
     load_cpu_seconds: float = 0.0
     decode_cpu_seconds: float = 0.0
+    turn: int = 0
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Conditions:
     cpus: that the process may use
     copy_seconds: between decoded images when they are only copied to the GPU; 0 where they are not
     max_bytes: that the dataset may take on the disk; None: any number
-    batches: in which the CPU decodes; None: no account is taken of them
+    batches: in which images are decoded; None: no account is taken of them
     """
 
     images: int
@@ -109,7 +111,8 @@ def predict(shares: Mapping[str, float], costs: Mapping[str, FormatCosts], condi
         return Prediction(hits, seconds)
     load = {name: misses * costs[name].load_seconds for name in shares}
     decode = {name: costs[name].decode_seconds for name in shares}
-    seconds["decode"], both = simulate(shares, load, decode, conditions.batches)
+    turns = {name: costs[name].turn for name in shares}
+    seconds["decode"], both = simulate(shares, load, decode, turns, conditions.batches)
     return Prediction(hits, seconds, max(both - max(seconds.values()), 0.0))
 
 

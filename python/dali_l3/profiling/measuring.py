@@ -11,7 +11,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -129,6 +129,7 @@ def measure(
     load: bool = True,
     decode: bool = True,
     cache_size: int = 0,
+    policy: Literal["liquid", "minio", "none"] = "liquid",
     consume: Consume | None = None,
 ) -> Measurement:
     """Measures a pipeline with the Liquid reader.
@@ -138,6 +139,7 @@ def measure(
         memory; else all of them are kept
     decode: whether they are decoded, by `fn.decoders.image`; else they are only read
     cache_size: bytes
+    policy: of the reader
     consume: see Consume
     """
     if not load:
@@ -145,7 +147,12 @@ def measure(
 
     def read() -> Any:
         return dali_l3_fn.readers.liquid(
-            files=list(files), cache_size=cache_size, seed=setting.seed, name=_READER, pad_last_batch=False
+            files=list(files),
+            cache_size=cache_size,
+            policy=policy,
+            seed=setting.seed,
+            name=_READER,
+            pad_last_batch=False,
         )
 
     pipeline = _build(read, setting, decode)

@@ -22,6 +22,7 @@ from . import DEFAULT_FORMATS, encoding
 from .batch_model import Batches
 from .choosing import Choice, Mix, Preference, choose, make_mix
 from .cost_model import Conditions, FormatCosts, hit_ratio, predict
+from .decoding_order import turn_of
 from .diagnosis import Diagnosis, diagnose
 from .encoding import EncodedSample
 from .isolation import call_isolated
@@ -267,7 +268,8 @@ def _profile(
     copying = 0.0
     if options.copies:
         copying = 1 / call_isolated(measure_copy, sample.paths(names[0]), setting).throughput.mean
-    batches = Batches(setting.batch_size, setting.threads, tuple(sample.raw_sizes)) if setting.device == "cpu" else None
+    threads = setting.threads if setting.device == "cpu" else 1  # the GPU decodes a batch as one
+    batches = Batches(setting.batch_size, threads, tuple(sample.raw_sizes))
     conditions = Conditions(dataset.images, options.cache_size, default_workers(), copying, options.max_size, batches)
     formats = {}
     for number, name in enumerate(names):
@@ -347,6 +349,7 @@ def measure_format(name: str, sample: EncodedSample, setting: Setting, condition
         1 / decode.throughput.mean,
         loading_cpu_seconds(load, decode, both),
         decode.cpu_seconds,
+        turn_of(paths),
     )
     psnr = [file.psnr for file in sample.files[name] if file.psnr is not None]
     return FormatProfile(

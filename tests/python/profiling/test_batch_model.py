@@ -70,20 +70,30 @@ def test_loading_and_decoding_wait_for_each_other(batches):
     assert steady_seconds(loading, decoding) == pytest.approx(expected)
 
 
-def brute_force(shares, load, decode, batches):
-    """Seconds per image: formats and images of every batch are drawn independently."""
+def brute_force(shares, load, decode, turns, batches):
+    """Seconds per image of two formats: the readers give every batch the same share of each, rounded up or down."""
     draws, count = random.Random(7), max(4000, 100_000 // batches.size)
-    alone = statistics.fmean(
-        time_of_batch(draws.choices(batches.pixels, k=batches.size), batches.threads) for _ in range(count)
-    )
+
+    def time_in_order(images):
+        """Of (turn, pixels, seconds per pixel), sorted as nvImageCodec does."""
+        images = sorted(images, key=lambda image: (image[0], -image[1]))
+        return time_of_batch([pixels * seconds for _, pixels, seconds in images], batches.threads)
+
+    def pixels():
+        return draws.choices(batches.pixels, k=batches.size)
+
+    alone = statistics.fmean(time_in_order([(0, size, 1) for size in pixels()]) for _ in range(count))
     per_pixel = batches.size / alone
     loading, decoding = [], []
+    first, second = shares
+    exact = shares[first] * batches.size
     for _ in range(count):
-        names = draws.choices([*shares], [*shares.values()], k=batches.size)
-        pixels = draws.choices(batches.pixels, k=batches.size)
-        images = [decode[name] * per_pixel * size for name, size in zip(names, pixels, strict=True)]
+        firsts = int(exact) + (draws.random() < exact - int(exact))
+        names = [first] * firsts + [second] * (batches.size - firsts)
+        draws.shuffle(names)
+        images = [(turns[name], size, decode[name] * per_pixel) for name, size in zip(names, pixels(), strict=True)]
         loading.append(sum(load[name] for name in names))
-        decoding.append(time_of_batch(images, batches.threads))
+        decoding.append(time_in_order(images))
     ends, loaded = [0.0] * 3, 0.0
     for load_seconds, decode_seconds in zip(loading, decoding, strict=True):
         loaded = max(loaded, ends[-3]) + load_seconds
@@ -95,6 +105,7 @@ PNG_AND_BMP = {"png": 1 / 50, "bmp": 1 / 600}
 
 
 @pytest.mark.parametrize("png", [0.1, 0.3, 0.6])
+@pytest.mark.parametrize("turns", [{"png": 0, "bmp": 0}, {"png": 1, "bmp": 0}, {"png": 1, "bmp": 2}], ids=str)
 @pytest.mark.parametrize(
     "batches",
     [
@@ -105,24 +116,37 @@ PNG_AND_BMP = {"png": 1 / 50, "bmp": 1 / 600}
     ],
     ids=["two threads", "sizes", "few large", "more threads than images"],
 )
-def test_mixes_take_the_time_of_batches_drawn_at_random(batches, png):
+def test_mixes_take_the_time_of_batches_drawn_at_random(batches, turns, png):
     shares = {"png": png, "bmp": 1 - png}
     load = {"png": 1 / 100, "bmp": 1 / 48}
-    found = simulate(shares, load, PNG_AND_BMP, batches)
-    assert found == pytest.approx(brute_force(shares, load, PNG_AND_BMP, batches), rel=0.025)
+    found = simulate(shares, load, PNG_AND_BMP, turns, batches)
+    assert found == pytest.approx(brute_force(shares, load, PNG_AND_BMP, turns, batches), rel=0.025)
+
+
+def test_slow_images_are_better_handed_out_first():
+    """Two threads, and of every batch two images that take as long as all others together."""
+    shares, decode, batches = {"slow": 0.125, "quick": 0.875}, {"slow": 7.0, "quick": 1.0}, Batches(16, 2)
+    free = dict.fromkeys(shares, 0.0)
+    first, last = ({"slow": turn, "quick": 1} for turn in (0, 2))
+    assert simulate(shares, free, decode, first, batches)[0] == pytest.approx(28 / 16)  # a thread takes twice as long
+    assert simulate(shares, free, decode, last, batches)[0] == pytest.approx(28 / 16)
+    one = {"slow": 0.0625, "quick": 0.9375}  # of which one thread has 14, and the quick ones take 30 together
+    assert simulate(one, free, decode, first, batches)[0] == pytest.approx(22 / 16)
+    assert simulate(one, free, decode, last, batches)[0] == pytest.approx(28 / 16)
 
 
 @pytest.mark.parametrize("size", [1, 7, 16, 300])
 @pytest.mark.parametrize("threads", [1, 2, 64])
 def test_a_format_alone_takes_what_was_measured(size, threads):
     batches = Batches(size, threads, (1.0, 5.0, 2.0))
-    decoding, both = simulate({"png": 1.0}, {"png": 0.0}, {"png": 0.02}, batches)
+    decoding, both = simulate({"png": 1.0}, {"png": 0.0}, {"png": 0.02}, {"png": 0}, batches)
     assert decoding == pytest.approx(0.02)
     assert both == pytest.approx(0.02, rel=0.05)
 
 
 def test_one_thread_never_waits_for_others():
-    decoding, _ = simulate({"png": 0.3, "bmp": 0.7}, dict.fromkeys(PNG_AND_BMP, 0.0), PNG_AND_BMP, Batches(16, 1))
+    free, turns = dict.fromkeys(PNG_AND_BMP, 0.0), {"png": 0, "bmp": 1}
+    decoding, _ = simulate({"png": 0.3, "bmp": 0.7}, free, PNG_AND_BMP, turns, Batches(16, 1))
     assert decoding == pytest.approx(0.3 * 0.02 + 0.7 / 600, rel=1e-3)
 
 
@@ -137,13 +161,13 @@ def test_predictions_know_that_threads_wait_and_stages_too():
     linear, found = (predict(shares, costs, conditions) for conditions in (averages, batches))
     assert found.seconds["decode"] > 1.05 * linear.seconds["decode"]
     assert found.seconds["load"] == linear.seconds["load"]
-    costs["bmp"] = dataclasses.replace(costs["bmp"], load_seconds=1 / 48)
-    costs["png"] = dataclasses.replace(costs["png"], decode_seconds=1 / 27)
-    balanced = predict({"png": 0.4, "bmp": 0.6}, costs, batches)
-    assert balanced.seconds["load"] == pytest.approx(balanced.seconds["decode"], rel=0.03)
-    assert balanced.waiting > 0.01 * balanced.seconds[balanced.limit]
+    costs["png"] = dataclasses.replace(costs["png"], load_seconds=1 / 50)
+    uneven = dataclasses.replace(batches, batches=Batches(16, 2, (1.0,) * 31 + (20.0,)))
+    balanced = predict({"png": 1.0}, costs, uneven)
+    assert balanced.seconds["load"] == pytest.approx(balanced.seconds["decode"])
+    assert balanced.waiting > 0.03 * balanced.seconds[balanced.limit]
     assert balanced.throughput == pytest.approx(1 / (balanced.seconds[balanced.limit] + balanced.waiting))
-    assert predict({"png": 1.0}, costs, batches).throughput == pytest.approx(27, rel=1e-3)
+    assert predict({"png": 1.0}, costs, batches).throughput == pytest.approx(50, rel=1e-3)
 
 
 def test_mixes_that_were_measured_are_predicted_better_than_by_averages():
@@ -172,4 +196,5 @@ def costs_of(name, rounds):
         statistics.median(formats[name][figure] for formats in rounds)
         for figure in ("image_bytes", "load", "decode", "load_cpu_ms", "decode_cpu_ms")
     )
-    return FormatCosts(name, size, size, 1 / load, 1 / decode, load_cpu / 1e3, decode_cpu / 1e3)
+    turn = rounds[0][name].get("turn", 0)
+    return FormatCosts(name, size, size, 1 / load, 1 / decode, load_cpu / 1e3, decode_cpu / 1e3, turn)

@@ -63,7 +63,7 @@ def compositions(total, parts):
 def best_of_grid(costs, conditions):
     """The highest throughput on a grid of mixes. States the model a second time, for many mixes at once."""
     shares = compositions(GRID_STEPS[len(costs)], len(costs)) / GRID_STEPS[len(costs)]
-    table = np.array([dataclasses.astuple(each)[2:] for each in costs.values()])
+    table = np.array([dataclasses.astuple(each)[2:7] for each in costs.values()])
     memory, load, decode, load_cpu, decode_cpu = (shares @ table).T
     misses = np.maximum(1 - conditions.cache_size / memory / conditions.images, 0)
     cpu = (misses * load_cpu + decode_cpu) / conditions.cpus

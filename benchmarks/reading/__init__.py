@@ -1,0 +1,1 @@
+"""What the benchmarks about readers share."""
