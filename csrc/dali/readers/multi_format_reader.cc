@@ -10,7 +10,7 @@
 namespace dali_l3 {
 namespace {
 
-loader::MultiFormatArguments Arguments(const dali::OpSpec &spec) {
+loader::MultiFormatArguments MultiFormatSettings(const dali::OpSpec &spec) {
   loader::MultiFormatArguments arguments;
   arguments.shards = ShardArguments(spec);
   arguments.weighting = WeightingArguments(spec);
@@ -26,7 +26,8 @@ loader::MultiFormatArguments Arguments(const dali::OpSpec &spec) {
 
 class MultiFormatReader : public Reader {
  public:
-  explicit MultiFormatReader(const dali::OpSpec &spec) : Reader(spec, loader::multi_format_sampling(Arguments(spec))) {}
+  explicit MultiFormatReader(const dali::OpSpec &spec)
+      : Reader(spec, loader::multi_format_sampling(MultiFormatSettings(spec))) {}
 };
 
 }  // namespace
