@@ -49,6 +49,11 @@ auto OutputLayout(int index, Value value) {
   }};
 }
 
+// Whether readers.file shuffles epochs by a seed that can be given. Before DALI 2.2 it does so by their number alone.
+inline bool FileReaderHasEpochSeed() {
+  return dali::SchemaRegistry::GetSchema("readers__File").HasArgument("shuffle_after_epoch_seed");
+}
+
 // Threads of an operator to which DALI gives none.
 class Threads {
 #if __has_include("dali/core/exec/thread_pool_base.h")

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "bridges.h"
 #include "integer_arguments.h"
 #include "loader/arguments/sampling.h"
 #include "reader.h"
@@ -20,6 +21,7 @@ loader::MultiFormatArguments MultiFormatSettings(const dali::OpSpec &spec) {
   if (spec.ArgumentDefined("initial_fill")) arguments.initial_fill = IntArgument(spec, "initial_fill");
   if (spec.ArgumentDefined("shuffle_after_epoch_seed"))
     arguments.shuffle_after_epoch_seed = spec.GetArgument<int64_t>("shuffle_after_epoch_seed");
+  arguments.shuffles_without_seed = !FileReaderHasEpochSeed();
   arguments.checkpointing = spec.GetArgument<bool>("checkpointing");
   return arguments;
 }

@@ -29,6 +29,12 @@ std::vector<uint64_t> memory_of(const Catalogue &catalogue) {
   return bytes;
 }
 
+// None: the order of DALI before 2.2.
+std::optional<int64_t> epoch_seed(const MultiFormatArguments &arguments) {
+  if (arguments.shuffle_after_epoch_seed || arguments.shuffles_without_seed) return arguments.shuffle_after_epoch_seed;
+  return kDaliSeed;
+}
+
 // Every argument that the order follows from, besides seed and shard_id, by the name that users know it by, and none
 // that has no effect beside those before it. What is listed here is compared when a reader goes on from a checkpoint,
 // and what the checkpoint's own order is found from. @{
@@ -53,8 +59,10 @@ void visit_settings(MultiFormatArguments &arguments, Visit visit) {
   }
   if (!mixes) visit("shuffle_after_epoch", shuffles_after);
   if (shuffles_after) {
-    arguments.shuffle_after_epoch_seed = arguments.shuffle_after_epoch_seed.value_or(kDaliSeed);
-    visit("shuffle_after_epoch_seed", *arguments.shuffle_after_epoch_seed);
+    std::optional<int64_t> &seed = arguments.shuffle_after_epoch_seed;
+    seed = epoch_seed(arguments);
+    visit("shuffle_after_epoch_seed", seed);
+    arguments.shuffles_without_seed = !seed;
     visit("enable_checkpointing", arguments.checkpointing);
   }
   visit_shards(arguments.shards, mixes || shuffles_after, visit);
@@ -123,7 +131,7 @@ Sampling file_sampling(const MultiFormatArguments &arguments) {
   options.random_shuffle = arguments.random_shuffle;
   options.initial_fill = arguments.initial_fill.value_or(options.initial_fill);
   options.shuffle_after_epoch = arguments.shuffle_after_epoch;
-  options.shuffle_after_epoch_seed = arguments.shuffle_after_epoch_seed.value_or(options.shuffle_after_epoch_seed);
+  options.shuffle_after_epoch_seed = epoch_seed(arguments);
   options.checkpointing = arguments.checkpointing;
   Sampling sampling;
   sampling.shards = arguments.shards;

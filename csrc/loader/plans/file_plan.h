@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -18,11 +19,11 @@ struct FilePlanOptions {
   int initial_fill = 1024;           ///< size of random_shuffle's buffer, samples; at least 1
   int64_t seed = 0;                  ///< of random_shuffle
   bool shuffle_after_epoch = false;  ///< implies stick_to_shard
-  int64_t shuffle_after_epoch_seed = kDaliSeed;
+  std::optional<int64_t> shuffle_after_epoch_seed = kDaliSeed;  ///< none: the order of DALI before 2.2
   bool checkpointing = false;  ///< changes the order of shuffle_after_epoch from the second epoch on, as in DALI
 };
 
-/** Sample for sample what fn.readers.file of DALI 2.4.0 delivers. */
+/** Sample for sample what fn.readers.file of DALI 1.53 to 2.4 delivers. */
 class FilePlan final : public EpochPlan {
  public:
   /** @throws std::runtime_error where the options contradict each other or do not suit a catalogue of this size */
@@ -33,6 +34,8 @@ class FilePlan final : public EpochPlan {
 
  private:
   void restart();
+  template <typename Generator>
+  void shuffle(Generator generator);
   void plan_next(std::vector<PlannedSample> &samples);
   int shard_of(int64_t epoch) const;
 

@@ -1,5 +1,5 @@
-// The order of DALI's file reader. What is expected was delivered by fn.readers.file of DALI 2.4.0 for files whose
-// labels number them.
+// The order of DALI's file reader. What is expected was delivered by fn.readers.file of DALI 2.4.0, and without a seed
+// of 1.53.0, for files whose labels number them.
 #include "plans/file_plan.h"
 
 #include <stdexcept>
@@ -24,7 +24,7 @@ FilePlanOptions random_shuffle(const ShardOptions &shards, int initial_fill, int
   return {.shards = shards, .random_shuffle = true, .initial_fill = initial_fill, .seed = seed};
 }
 
-FilePlanOptions shuffle_after_epoch(const ShardOptions &shards, int64_t seed, bool checkpointing) {
+FilePlanOptions shuffle_after_epoch(const ShardOptions &shards, std::optional<int64_t> seed, bool checkpointing) {
   return {
       .shards = shards, .shuffle_after_epoch = true, .shuffle_after_epoch_seed = seed, .checkpointing = checkpointing};
 }
@@ -63,6 +63,18 @@ const Expectation kExpectations[] = {
      10,
      shuffle_after_epoch(shards(1, 2, false, true, 4), 1099511627779, true),
      {3, 9, 4, 0, 5, 5, 5, 5, 6, 5, 8, 0, 7, 7, 7, 7}},
+    {"shuffle after epoch, no seed",
+     10,
+     shuffle_after_epoch(shards(0, 2, false, false, 5), {}, false),
+     {1, 2, 7, 0, 6, 7, 6, 2, 0, 3, 4, 2, 7, 9, 8, 4, 3, 0, 1, 8}},
+    {"shuffle after epoch, no seed, checkpointing",
+     10,
+     shuffle_after_epoch(shards(0, 2, false, false, 5), {}, true),
+     {1, 2, 7, 0, 6, 2, 4, 1, 3, 9, 5, 2, 0, 8, 7, 0, 6, 7, 5, 4}},
+    {"shuffle after epoch, no seed, padding",
+     10,
+     shuffle_after_epoch(shards(1, 2, false, true, 4), {}, true),
+     {4, 5, 8, 9, 3, 3, 3, 3, 5, 6, 7, 8, 0, 0, 0, 0}},
 };
 
 SampleOrder order_of(const Expectation &expectation) {
