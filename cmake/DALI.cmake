@@ -1,6 +1,7 @@
 # Finds DALI and nvImageCodec, where pip installed them, and the headers of the CUDA runtime, which theirs include.
 #
-#   DALI_DIR        the folder nvidia/dali of a DALI, or a list of those of several; by default that of the installed one
+#   DALI_DIR        the folder nvidia/dali of a DALI; by default that of the installed one
+#   MORE_DALI_DIRS  those of others that there shall be adapters for, too
 #   NVIMGCODEC_DIR  the folder nvidia/nvimgcodec; by default that of the installed one. The extension works with
 #                   this version and later ones, up to 0.9
 #
@@ -9,7 +10,7 @@
 #
 # Defines
 #   DALI_DIRS, CUDA_HEADERS  lists of folders
-#   dali::dali               DALI's headers and libraries, of the first one
+#   dali::dali               DALI's headers and libraries, of DALI_DIR
 #   dali::nvimgcodec         nvImageCodec's headers; its extensions link against nothing
 include_guard(GLOBAL)
 include(PythonPackage)
@@ -28,8 +29,7 @@ if(NOT DALI_DIR OR NOT NVIMGCODEC_DIR)
   message(FATAL_ERROR
     "${Python_EXECUTABLE} has no DALI. Install one, set DALI_DIR and NVIMGCODEC_DIR, or build without: -DDALI_L3_DALI=OFF")
 endif()
-set(DALI_DIRS ${DALI_DIR})
-list(GET DALI_DIRS 0 DALI_DIR)
+set(DALI_DIRS ${DALI_DIR} ${MORE_DALI_DIRS})
 
 function(dali_version folder variable)
   file(STRINGS ${folder}/__init__.py found REGEX "^__version__ = ")

@@ -7,9 +7,10 @@ import subprocess
 import sys
 import textwrap
 
+import nvidia.dali
 import pytest
 
-from dali_l3 import _adapter, _native
+from dali_l3 import _adapter, _native, _plugin
 from waiting import HANGS
 
 pytestmark = pytest.mark.usefixtures("plugin")
@@ -55,9 +56,7 @@ exit 1
 @pytest.fixture(scope="session")
 def adapter():
     """The one for the DALI that is installed."""
-    import nvidia.dali
-
-    return _adapter.packaged()[nvidia.dali.__version__]
+    return _plugin.load()
 
 
 class Machine:
@@ -199,11 +198,8 @@ class TestOtherVersions:
 
     @pytest.mark.parametrize("imports", [("dali_l3", "nvidia.dali"), ("nvidia.dali", "dali_l3")])
     @pytest.mark.parametrize(("version", "problem"), [("9.8.7", "has no include"), ("1.52.0", "is too old")])
-    def test_one_clear_error_and_the_codec_works_all_the_same(
-        self, imports, version, problem, adapter, other_dali, run_python
-    ):
-        own = re.escape(adapter.parent.name)
-        wanted = rf"has adapters to DALI .*{own}.* DALI here is {version} .*{problem}.*pip install 'nvidia-dali-"
+    def test_one_clear_error_and_the_codec_works_all_the_same(self, imports, version, problem, other_dali, run_python):
+        wanted = rf"has adapters to DALI \d.* DALI here is {version} .*{problem}.*pip install 'nvidia-dali-"
         program = f"""
             import re, numpy as np, {imports[0]}
             try:
@@ -219,7 +215,7 @@ class TestOtherVersions:
 
     def test_an_adapter_of_another_version_is_refused(self, machine, adapter):
         """Such as a file that was copied to the wrong place. It asks for symbols of a version that is not there."""
-        version = adapter.parent.name
+        version = nvidia.dali.__version__
         names = [f"{library}_{version}".encode() for library in ("DALI", "DALI_CORE")]
         content = adapter.read_bytes()
         assert any(name in content for name in names)

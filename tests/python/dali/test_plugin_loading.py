@@ -10,6 +10,7 @@ import pytest
 
 from dali_l3 import _native
 from dali_l3.fn import decoders, readers
+from versions import since
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
@@ -154,6 +155,7 @@ class TestOrderOfImports:
         printed = run_python(WARNINGS.format(imports="nvidia.dali.experimental.dynamic, dali_l3"))
         assert printed.startswith("<string>:6: nvidia.dali.experimental.dynamic was imported before dali_l3")
 
+    @since(2, 2, "dynamic mode without a GPU")
     def test_dynamic_mode(self, run_python):
         program = """
             import numpy as np, dali_l3, nvidia.dali.experimental.dynamic as dynamic
