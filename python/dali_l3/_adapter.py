@@ -39,7 +39,8 @@ def find(version: str, dali: Path) -> Path:
         RuntimeError: There is none, and it cannot be compiled here.
     """
     try:
-        return packaged().get(version) or _compiled(version, dali)
+        adapter = locate(version, dali)
+        return adapter if adapter.exists() else _compiled(version, dali, adapter)
     except BuildError as error:
         choices = sorted(packaged(), key=_by_number)
         cure = f" Or install one of those: pip install '{_package(dali)}=={choices[-1]}'" if choices else ""
@@ -49,17 +50,25 @@ def find(version: str, dali: Path) -> Path:
         ) from None
 
 
+def locate(version: str, dali: Path) -> Path:
+    """Where the adapter to a version of DALI is, or will be once it is compiled.
+
+    Raises:
+        BuildError: None can be compiled.
+    """
+    if adapter := packaged().get(version):
+        return adapter
+    _adapter_build.check(dali)
+    return cache_folder() / f"{version}-{_digest(dali)}" / NAME
+
+
 def cache_folder() -> Path:
     """Where compiled adapters are kept: ``$XDG_CACHE_HOME/dali_l3``, by default ``~/.cache/dali_l3``."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dali_l3"
 
 
-def _compiled(version: str, dali: Path) -> Path:
-    _adapter_build.check(dali)
-    folder = cache_folder() / f"{version}-{_digest(dali)}"
-    adapter = folder / NAME
-    if adapter.exists():
-        return adapter
+def _compiled(version: str, dali: Path, adapter: Path) -> Path:
+    folder = adapter.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder / "lock"):
