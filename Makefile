@@ -43,7 +43,6 @@ $(VENV)/installed: $(VENV)/requirements.txt $(SOURCES)
 	nvimgcodec=$$(python _build/dali_matrix.py nvimgcodec) && \
 	pip install --quiet --no-build-isolation --editable '.[demo,test]' \
 	  --config-settings "cmake.define.NVIMGCODEC_DIR=$$nvimgcodec" \
-	  --config-settings "cmake.define.MORE_DALI_DIRS=$$(python _build/dali_matrix.py folders $(OTHER_VERSION))" \
 	  --config-settings 'cmake.define.CMAKE_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES)'
 	touch $@
 

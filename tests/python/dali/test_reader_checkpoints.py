@@ -390,9 +390,7 @@ def changes(root: str) -> dict[str, Change]:
         "seed": Change(99),  # the checkpoint's is taken
         "shard_id": Change(1, SAME, two_shards),  # any shard may go on from the checkpoint
         "shuffle_after_epoch": Change(True, differs("shuffle_after_epoch", False, True), {}, SAME),
-        "shuffle_after_epoch_seed": Change(
-            3, differs("shuffle_after_epoch_seed", EPOCH_SEED, 3), afterwards, SAME
-        ),
+        "shuffle_after_epoch_seed": Change(3, differs("shuffle_after_epoch_seed", EPOCH_SEED, 3), afterwards, SAME),
         "skip_cached_images": Change(False),  # True is refused
         "stick_to_shard": Change(True, differs("stick_to_shard", False, True), two_shards, SAME),
         "strict": Change(True),
