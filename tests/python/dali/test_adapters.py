@@ -183,6 +183,20 @@ class TestCompiling:
         assert len(keys) == 6
 
 
+def test_an_adapter_of_the_package_loads_without_the_package(adapter, run_python):
+    """By DALI_PRELOAD_PLUGINS, say, or in Triton: it finds the library by itself."""
+    if adapter not in _adapter.packaged().values():
+        pytest.skip("it was compiled here")
+    program = f"""
+        import sys
+        from nvidia.dali import fn, plugin_manager
+        plugin_manager.load_library({str(adapter)!r})
+        assert fn.decoders.l3
+        assert "dali_l3" not in sys.modules
+    """
+    run_python(textwrap.dedent(program))
+
+
 class TestOtherVersions:
     @pytest.fixture
     def other_dali(self, tmp_path):
