@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "dali"
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["dali-l3"]
 TESTS = ["tests/python/dali", "tests/gpu"]
-SHORT = ["test_adapters", "test_decoder_windows", "test_multi_format_reader", "test_nvimgcodec", "test_plugin_loading"]
+SHORT = ["test_decoder_windows", "test_multi_format_reader", "test_nvimgcodec", "test_plugin_loading"]
 
 # Loads the adapter, compiling it if the package has none, and says what was loaded.
 VERSIONS = """

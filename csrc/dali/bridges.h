@@ -49,10 +49,11 @@ auto OutputLayout(int index, Value value) {
   }};
 }
 
-// Whether readers.file shuffles epochs by a seed that can be given. Before DALI 2.2 it does so by their number alone.
-inline bool FileReaderHasEpochSeed() {
-  return dali::SchemaRegistry::GetSchema("readers__File").HasArgument("shuffle_after_epoch_seed");
-}
+// Whether readers.file shuffles epochs by generators of 32 bits, as before DALI 2.2, when schemas learned to tell of
+// outputs.
+template <typename Schema>
+constexpr bool kTellsOfOutputs = requires(Schema &schema) { schema.OutputNDim(0, 1); };
+constexpr bool kEpochSeedHas32Bits = !kTellsOfOutputs<dali::OpSchema>;
 
 // Threads of an operator to which DALI gives none.
 class Threads {

@@ -22,10 +22,7 @@ using Settings = std::vector<Setting>;
 inline std::string to_text(bool value) { return value ? "True" : "False"; }
 inline std::string to_text(std::integral auto value) { return std::to_string(value); }
 inline std::string to_text(const std::string &value) { return value; }
-template <typename T>
-std::string to_text(const std::optional<T> &value) {
-  return value ? to_text(*value) : "None";
-}
+inline std::string to_text(const std::optional<std::string> &value) { return value.value_or("None"); }
 /** @} */
 
 /** @name Text to values: whether it is one @{ */
@@ -42,10 +39,8 @@ inline bool from_text(const std::string &text, std::string &value) {
   value = text;
   return true;
 }
-template <typename T>
-bool from_text(const std::string &text, std::optional<T> &value) {
-  if (text != "None") return from_text(text, value.emplace());
-  value = std::nullopt;
+inline bool from_text(const std::string &text, std::optional<std::string> &value) {
+  value = text == "None" ? std::nullopt : std::optional(text);
   return true;
 }
 /** @} */

@@ -64,7 +64,12 @@ def locate(version: str, dali: Path) -> Path:
 
 def cache_folder() -> Path:
     """Where compiled adapters are kept: ``$XDG_CACHE_HOME/dali_l3``, by default ``~/.cache/dali_l3``."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dali_l3"
+    if cache := os.environ.get("XDG_CACHE_HOME"):
+        return Path(cache, "dali_l3")
+    try:
+        return Path.home() / ".cache" / "dali_l3"
+    except RuntimeError:  # a user whom the system does not know, in a container say
+        return Path("/nonexistent/.cache/dali_l3")  # as Debian calls it: a temporary folder will take its place
 
 
 def _compiled(version: str, dali: Path, adapter: Path) -> Path:

@@ -21,7 +21,7 @@ loader::MultiFormatArguments MultiFormatSettings(const dali::OpSpec &spec) {
   if (spec.ArgumentDefined("initial_fill")) arguments.initial_fill = IntArgument(spec, "initial_fill");
   if (spec.ArgumentDefined("shuffle_after_epoch_seed"))
     arguments.shuffle_after_epoch_seed = spec.GetArgument<int64_t>("shuffle_after_epoch_seed");
-  arguments.shuffles_without_seed = !FileReaderHasEpochSeed();
+  arguments.epoch_seed_has_32_bits = kEpochSeedHas32Bits;
   arguments.checkpointing = spec.GetArgument<bool>("checkpointing");
   return arguments;
 }

@@ -29,11 +29,25 @@ std::vector<uint64_t> memory_of(const Catalogue &catalogue) {
   return bytes;
 }
 
-// None: the order of DALI before 2.2.
-std::optional<int64_t> epoch_seed(const MultiFormatArguments &arguments) {
-  if (arguments.shuffle_after_epoch_seed || arguments.shuffles_without_seed) return arguments.shuffle_after_epoch_seed;
-  return kDaliSeed;
+EpochSeed epoch_seed(const MultiFormatArguments &arguments) {
+  return {arguments.shuffle_after_epoch_seed.value_or(kDaliSeed), arguments.epoch_seed_has_32_bits};
 }
+
+// In a checkpoint: 524287, or 524287/32bit. @{
+using loader::from_text;
+using loader::to_text;
+
+constexpr std::string_view k32Bits = "/32bit";
+
+std::string to_text(const EpochSeed &seed) {
+  return std::to_string(seed.value) + std::string(seed.has_32_bits ? k32Bits : "");
+}
+
+bool from_text(const std::string &text, EpochSeed &seed) {
+  seed.has_32_bits = text.ends_with(k32Bits);
+  return loader::from_text(text.substr(0, text.size() - (seed.has_32_bits ? k32Bits.size() : 0)), seed.value);
+}
+// @}
 
 // Every argument that the order follows from, besides seed and shard_id, by the name that users know it by, and none
 // that has no effect beside those before it. What is listed here is compared when a reader goes on from a checkpoint,
@@ -59,10 +73,10 @@ void visit_settings(MultiFormatArguments &arguments, Visit visit) {
   }
   if (!mixes) visit("shuffle_after_epoch", shuffles_after);
   if (shuffles_after) {
-    std::optional<int64_t> &seed = arguments.shuffle_after_epoch_seed;
-    seed = epoch_seed(arguments);
+    EpochSeed seed = epoch_seed(arguments);
     visit("shuffle_after_epoch_seed", seed);
-    arguments.shuffles_without_seed = !seed;
+    arguments.shuffle_after_epoch_seed = seed.value;
+    arguments.epoch_seed_has_32_bits = seed.has_32_bits;
     visit("enable_checkpointing", arguments.checkpointing);
   }
   visit_shards(arguments.shards, mixes || shuffles_after, visit);

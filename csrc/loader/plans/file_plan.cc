@@ -71,11 +71,11 @@ void FilePlan::plan_next(std::vector<PlannedSample> &samples) {
   if (options_.shuffle_after_epoch) {
     if (options_.checkpointing) std::iota(order_.begin(), order_.end(), 0);
     const int64_t number = next_epoch_ + 1;
-    if (options_.shuffle_after_epoch_seed)
-      shuffle(std::mt19937_64(static_cast<uint64_t>(*options_.shuffle_after_epoch_seed) +
-                              (static_cast<uint64_t>(number) << 32)));
+    const auto [seed, has_32_bits] = options_.shuffle_after_epoch_seed;
+    if (has_32_bits)
+      shuffle(std::mt19937(static_cast<uint32_t>(static_cast<uint64_t>(seed) + static_cast<uint64_t>(number))));
     else
-      shuffle(std::mt19937(static_cast<uint32_t>(kDaliSeed + number)));
+      shuffle(std::mt19937_64(static_cast<uint64_t>(seed) + (static_cast<uint64_t>(number) << 32)));
   }
   const int64_t size = epoch_size(next_epoch_);
   const int64_t start = shard_start(shard_of(next_epoch_), options_.shards.num_shards, size_);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <random>
 #include <vector>
 
@@ -13,13 +12,19 @@ namespace dali_l3::loader {
 /** DALI's default of shuffle_after_epoch_seed, and the seed of the shuffle that random_shuffle begins with. */
 inline constexpr int64_t kDaliSeed = 524287;
 
+/** What shuffle_after_epoch is seeded with, beside the number of the epoch. */
+struct EpochSeed {
+  int64_t value = kDaliSeed;
+  bool has_32_bits = false;  ///< as in DALI before 2.2: a generator of 32 bits, seeded with the sum of the two
+};
+
 struct FilePlanOptions {
   ShardOptions shards;
   bool random_shuffle = false;       ///< excludes shuffle_after_epoch
   int initial_fill = 1024;           ///< size of random_shuffle's buffer, samples; at least 1
   int64_t seed = 0;                  ///< of random_shuffle
   bool shuffle_after_epoch = false;  ///< implies stick_to_shard
-  std::optional<int64_t> shuffle_after_epoch_seed = kDaliSeed;  ///< none: the order of DALI before 2.2
+  EpochSeed shuffle_after_epoch_seed = {};
   bool checkpointing = false;  ///< changes the order of shuffle_after_epoch from the second epoch on, as in DALI
 };
 

@@ -45,7 +45,7 @@ ORDERS = {
 @pytest.mark.parametrize(
     "order",
     [
-        pytest.param(order, marks=since(2, 2, "readers.file's shuffle_after_epoch_seed") if "seed" in order else ())
+        pytest.param(order, marks=since(2, 1, "readers.file's shuffle_after_epoch_seed") if "seed" in order else ())
         for order in ORDERS
     ],
 )
@@ -100,7 +100,7 @@ def test_arguments_without_effect_are_warned_of(dataset, arguments, ignored, cap
     Reading(multi_format, file_root=str(dataset), **arguments)
     warned = capfd.readouterr().err
     assert re.findall(r"(\w+) has no effect", warned) == ([ignored] if ignored else [])
-    if "mix" not in arguments and ("shuffle_after_epoch_seed" not in arguments or DALI >= (2, 2)):
+    if "mix" not in arguments and ("shuffle_after_epoch_seed" not in arguments or DALI >= (2, 1)):
         Reading(file_reader, file_root=str(dataset), **arguments)
         assert bool(capfd.readouterr().err) == bool(warned)
 
