@@ -10,8 +10,8 @@ export PATH := $(VENV)/bin:$(PATH)
 # An editable install knows only the Python files that it found, so these count as sources too.
 SOURCES := CMakeLists.txt $(shell find cmake csrc python -type f -not -name '*.pyc')
 
-# Of DALI: those that `make test-dali` tests, by default all; and one beside the default, for the other major of CUDA and the
-# farthest from it, that `make test` tests in short.
+# Of DALI: those that `make test-dali` tests, by default all; and the one, for the other major of CUDA and the oldest, that
+# `make test` tests in short beside the default.
 VERSIONS ?=
 OTHER_VERSION ?= cuda130-1.53.0
 
