@@ -10,11 +10,17 @@ export PATH := $(VENV)/bin:$(PATH)
 # An editable install knows only the Python files that it found, so these count as sources too.
 SOURCES := CMakeLists.txt $(shell find cmake csrc python -type f -not -name '*.pyc')
 
-.PHONY: help venv build demo test test-cpp test-sanitized test-threads test-cuda test-ptx test-ptx-full test-python lint format docs fuzz clean
+# Of DALI: those that `make test-dali` tests, by default all; and the one, for the other major of CUDA and the oldest, that
+# `make test` tests in short beside the default.
+VERSIONS ?=
+OTHER_VERSION ?= cuda130-1.53.0
+
+.PHONY: help venv build demo test test-dali test-other-dali test-cpp test-sanitized test-threads test-cuda test-ptx test-ptx-full test-python lint format docs fuzz clean
 
 help:
 	@echo "make demo    convert photographs to L3, decode them with DALI, compare with PNG, BMP and JPEG"
 	@echo "make test    run the C++ and the Python tests"
+	@echo "make test-dali    the operators' tests with every version of DALI, or with some: VERSIONS='2.0.0 cuda130-2.3.0'"
 	@echo "make lint    check format, style and types; make format mends the format"
 	@echo "make docs    build the site with the guide and the reference: build/docs/index.html"
 	@echo "make test-ptx-full    the GPU's compiled kernels on the CPU, with more random images than in make test"
@@ -34,14 +40,23 @@ $(VENV)/requirements.txt: Makefile pyproject.toml _build/backend.py
 	mv $@.new $@
 
 $(VENV)/installed: $(VENV)/requirements.txt $(SOURCES)
+	nvimgcodec=$$(python _build/dali_matrix.py nvimgcodec) && \
 	pip install --quiet --no-build-isolation --editable '.[demo,test]' \
+	  --config-settings "cmake.define.NVIMGCODEC_DIR=$$nvimgcodec" \
 	  --config-settings 'cmake.define.CMAKE_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES)'
 	touch $@
 
 demo: build
 	python examples/demo.py
 
-test: test-cpp test-sanitized test-threads test-cuda test-ptx test-python
+test: test-cpp test-sanitized test-threads test-cuda test-ptx test-python test-other-dali
+
+# The operators with other versions of DALI, each in a folder of its own under build/dali.
+test-dali: build
+	python _build/dali_matrix.py test --jobs $(JOBS) $(VERSIONS)
+
+test-other-dali: build
+	python _build/dali_matrix.py test --jobs $(JOBS) --short $(OTHER_VERSION)
 
 # The core, the reading engine and their tests by CMake alone, as a C++ project would build them; then once more under ASan and UBSan.
 test-cpp: venv

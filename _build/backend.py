@@ -1,12 +1,14 @@
 """PEP 517 build backend: scikit-build-core, and the build requirements that pyproject.toml cannot express.
 
-The native parts are compiled against exactly the DALI that the package runs with, so what [project] says about it holds
-for the build too; and where there is no CUDA toolkit, NVIDIA's wheels bring one. Run as a script, this prints all build
-requirements, for `pip install --no-build-isolation`.
+The package is built for the DALI that is installed, and only where there is none the newest comes with the build; and where
+there is no CUDA toolkit, NVIDIA's wheels bring one. Run as a script, this prints all build requirements, for `pip install
+--no-build-isolation`.
 """
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 from scikit_build_core import build as scikit_build
@@ -29,8 +31,15 @@ def has_nvcc() -> bool:
     return any(candidate and shutil.which(candidate) for candidate in candidates)
 
 
+def has_dali() -> bool:
+    """Whether the environment that the package is for has DALI: that of the interpreter, not that of an isolated build."""
+    program = "from importlib.util import find_spec; find_spec('nvidia.dali').origin"
+    return subprocess.run([sys.executable, "-I", "-c", program], capture_output=True).returncode == 0
+
+
 def extra_requirements() -> list[str]:
-    dali = [package for package in PYPROJECT["project"]["dependencies"] if package.startswith("nvidia-dali")]
+    newest = PYPROJECT["tool"]["dali-l3"]["dali"][-1]
+    dali = [] if has_dali() else [f"nvidia-dali-cuda120=={newest}"]
     return dali + ([] if has_nvcc() else CUDA_TOOLKIT)
 
 

@@ -108,7 +108,8 @@ def show_targets(targets: Iterable[Target]) -> None:
 
 def machine() -> dict[str, Any]:
     """What the figures depend on: processor, operating system, versions."""
-    packages = ("dali-l3", "nvidia-dali-cuda120", "numpy", "pillow", "imagecodecs", "scikit-image")
+    dali = [f"nvidia-dali-{cuda}" for cuda in ("cuda120", "cuda130") if _is_installed(f"nvidia-dali-{cuda}")]
+    packages = ("dali-l3", *dali, "numpy", "pillow", "imagecodecs", "scikit-image")
     imagecodecs_parts = ("libpng", "libspng", "libwebp", "libjxl", "openjph", "qoi", "zlib", "zstd")
     built_with = (part.partition("-") for part in imagecodecs.version().split(", "))
     return {
@@ -121,6 +122,14 @@ def machine() -> dict[str, Any]:
         "pillow_zlib": features.version("zlib") + _zlib_ng(),
         "imagecodecs": {name: version for name, _, version in built_with if name in imagecodecs_parts},
     }
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def _cpu_model() -> str:

@@ -11,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeVar
 
 from common import console
+
 from reading.groups import Group, group
 
 Result = TypeVar("Result")

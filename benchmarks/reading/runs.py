@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from common import OthersLoad
-from reading.groups import group
 
 from dali_l3.profiling.measuring import KEEPING_MEMORY
 from reading import files as dataset_files
+from reading.groups import group
 
 Figures = dict[str, Any]
 

@@ -2,7 +2,6 @@
 
 #include "gpu_decoder.h"
 
-#include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
 #include <deque>
@@ -27,14 +26,14 @@ Function *DriverFunction(const char *name) {
 }
 
 // Makes a device the current one of this thread while it lives. Afterwards the thread has the context that it had
-// before, or none: going back by cudaSetDevice would make a context on device 0, and take memory there, for every
+// before, or none: going back by l3_cuda_set_device would make a context on device 0, and take memory there, for every
 // thread that had none.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int device_id) {
     static const auto get_context = DriverFunction<int(void **context)>("cuCtxGetCurrent");
     if (get_context) get_context(&previous_);
-    cudaSetDevice(device_id);
+    l3_cuda_set_device(device_id, nullptr);
   }
   ~CurrentDevice() {
     static const auto set_context = DriverFunction<int(void *context)>("cuCtxSetCurrent");
@@ -53,7 +52,7 @@ class Instance {
   Instance(const Log &log, const nvimgcodecExecutionParams_t &params)
       : log_(log), device_id_(params.device_id), executor_{params.executor, params.device_id} {
     if (device_id_ == NVIMGCODEC_DEVICE_CPU_ONLY) return;
-    if (device_id_ == NVIMGCODEC_DEVICE_CURRENT) cudaGetDevice(&device_id_);
+    if (device_id_ == NVIMGCODEC_DEVICE_CURRENT) l3_cuda_get_device(&device_id_, nullptr);
     CurrentDevice current(device_id_);
     l3_error error;
     if (l3_cuda_create(&decoder_, &error) != L3_OK)
@@ -107,7 +106,7 @@ class Instance {
     std::deque<StreamBytes> bytes;  // of all files; they must outlive the requests
     std::vector<l3_cuda_image> requests;
     std::vector<const nvimgcodecImageDesc_t *> images;
-    cudaStream_t stream = nullptr;
+    l3_cuda_stream stream = nullptr;
   };
 
   bool DecodeParsed(const Batch &batch, bool parallel) {

@@ -13,6 +13,7 @@ imageio read and write ``.l3`` files then, too. It imports none of them itself.
 from . import _integrations, _plugin, fn
 from .batches import decode_batch
 from .codec import ImageInfo, backend, decode, encode, peek, read_metadata
+from .config import show_config
 from .errors import L3Error
 from .image_files import imread, imshape, imwrite
 from .statistics import reader_stats
@@ -35,6 +36,7 @@ __all__ = [
     "read_metadata",
     "reader_stats",
     "read_table",
+    "show_config",
 ]
 
 _plugin.install()

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, cast
 
 
-def when_imported(name: str, callback: Callable[[], None]) -> None:
+def when_imported(name: str, callback: Callable[[], object]) -> None:
     """Calls `callback` at once where module `name` has been imported, and otherwise right after its first import.
 
     An exception that `callback` raises leaves the import statement that led to it. `callback` is called
@@ -30,7 +30,7 @@ class _Finder:
     It is never removed from the path, which other threads may be walking.
     """
 
-    def __init__(self, name: str, callback: Callable[[], None]) -> None:
+    def __init__(self, name: str, callback: Callable[[], object]) -> None:
         self._name = name
         self._callback = callback
 
@@ -54,7 +54,7 @@ class _Finder:
 class _Loader:
     """The module's own loader, followed by the callback."""
 
-    def __init__(self, loader: Any, callback: Callable[[], None]) -> None:
+    def __init__(self, loader: Any, callback: Callable[[], object]) -> None:
         self._loader = loader
         self._callback = callback
 

@@ -1,7 +1,8 @@
 """Registers the native parts with DALI and nvImageCodec, at no cost to programs that use neither.
 
-The DALI plugin is loaded when both dali_l3 and nvidia.dali have been imported, whichever comes first. A plugin works
-with exactly the DALI it was built against; with another one, the import that brings the two together fails and says so.
+The adapter to DALI is loaded when both dali_l3 and nvidia.dali have been imported, whichever comes first: the one for
+that very version of DALI (`_adapter.py`). Where there is none, the import that brings the two together fails and says
+so.
 
 nvImageCodec loads its extensions from the folders in an environment variable, which dali_l3 sets while it is imported.
 """
@@ -16,72 +17,56 @@ import warnings
 from pathlib import Path
 from types import FrameType
 
-from . import _core
+from . import _adapter
 from ._import_hook import when_imported
-from .version import __version__
-
-# Beside the native module, which in an editable install is not where the Python files are.
-_NATIVE = Path(_core.__file__).parent
-PLUGIN = _NATIVE / "plugin" / "libdali_l3.so"
-EXTENSIONS = _NATIVE / "extension"
+from ._native import ADAPTER_SOURCE, EXTENSIONS
 
 _lock = threading.Lock()
-_loaded = False
+_loaded: Path | None = None
 
 
 def install() -> None:
     """Makes DALI and nvImageCodec find the native parts of this package, as far as it was built with them."""
     if EXTENSIONS.is_dir():
         _add_extensions()
-    if PLUGIN.exists():
+    if ADAPTER_SOURCE.is_dir():
         when_imported("nvidia.dali", load)
 
 
-def load() -> None:
-    """Loads the plugin into DALI, unless it is loaded already.
+def loaded() -> Path | None:
+    """The adapter that DALI has loaded; None before that."""
+    return _loaded
+
+
+def load() -> Path:
+    """Loads the adapter into DALI, unless it is loaded already, and returns its path.
 
     Raises:
-        RuntimeError: This package was built without the plugin, or for another version of DALI.
+        RuntimeError: There is no adapter to this version of DALI, or this package was built without any.
     """
     global _loaded
     import nvidia.dali as dali  # before the lock is taken, since importing DALI leads here
 
     with _lock:
         if _loaded:
-            return
-        if not PLUGIN.exists():
+            return _loaded
+        if not ADAPTER_SOURCE.is_dir():
             raise RuntimeError("this build of dali_l3 has no DALI operators (it was built with DALI_L3_DALI=OFF)")
-        _check_version(dali.__version__, Path(dali.__file__).parent)
-        dali.plugin_manager.load_library(str(PLUGIN))
-        _loaded = True
+        adapter = _adapter.find(dali.__version__, Path(dali.__file__).parent)
+        try:
+            dali.plugin_manager.load_library(str(adapter))
+        except RuntimeError as error:
+            raise RuntimeError(
+                f"DALI {dali.__version__} refuses {adapter}, which was not built for it. "
+                f"Delete it to have it built again, or reinstall dali_l3. {error}"
+            ) from None
+        _loaded = adapter
     if "nvidia.dali.experimental.dynamic" in sys.modules:
         _warn(
             "nvidia.dali.experimental.dynamic was imported before dali_l3 and does not see its operators: "
             "import dali_l3 first"
         )
-
-
-def _check_version(version: str, folder: Path) -> None:
-    requirement = _dali_requirement()
-    if requirement is None:
-        return  # the dynamic linker refuses another DALI too, but does not say what to do
-    required = requirement.partition("==")[2]
-    if version != required:
-        raise RuntimeError(
-            f"dali_l3 {__version__} was built for DALI {required} and does not work with DALI {version} ({folder}). "
-            f"Run: pip install '{requirement}'"
-        )
-
-
-def _dali_requirement() -> str | None:
-    """The DALI that pip installs beside this package; None without the distribution's metadata, as in some bundles."""
-    from importlib import metadata  # which is slow to import, and only needed beside DALI
-
-    try:
-        requirements = metadata.requires("dali-l3") or []
-    except metadata.PackageNotFoundError:
-        return None
-    return next((requirement for requirement in requirements if requirement.startswith("nvidia-dali")), None)
+    return adapter
 
 
 def _add_extensions() -> None:

@@ -37,8 +37,7 @@ def reader_stats(pipeline: Any, name: str | None = None) -> dict[str, Any]:
         TypeError: There is no name, but `pipeline` is a pipeline.
         RuntimeError: The pipeline cannot be built, or dynamic mode has captured the reader in a pipeline of its own.
     """
-    _plugin.load()
-    library = ctypes.CDLL(str(_plugin.PLUGIN))
+    library = ctypes.CDLL(str(_plugin.load()))
     library.dali_l3_reader_statistics.restype = ctypes.c_char_p
     if name is None and not hasattr(pipeline, "get_metadata"):
         raise TypeError("name must be the name of a reader in the pipeline")

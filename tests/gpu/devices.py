@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 
-from dali_l3 import _plugin
+from dali_l3 import _native
 
 
 def has_gpu() -> bool:
@@ -17,7 +17,7 @@ def has_gpu() -> bool:
     return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
 
 
-needs_plugin = pytest.mark.skipif(not _plugin.PLUGIN.exists(), reason="built without the DALI plugin")
+needs_plugin = pytest.mark.skipif(not _native.ADAPTER_SOURCE.is_dir(), reason="built without the DALI plugin")
 needs_gpu = pytest.mark.skipif(not has_gpu(), reason="there is no GPU")
 
 # Of fn.decoders.l3 and fn.decoders.image.

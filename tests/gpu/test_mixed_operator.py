@@ -24,6 +24,7 @@ from pipelines import (
     sample_pixels,
     to_arrays,
 )
+from versions import since
 
 pytestmark = needs_plugin
 
@@ -464,6 +465,7 @@ def test_a_pipeline_can_be_serialized(folder, device):
     assert_same(to_arrays(output), to_arrays(expected))
 
 
+@since(2, 2, "dynamic mode without a GPU")
 @each_device
 def test_dynamic_mode(device):
     import nvidia.dali.experimental.dynamic as ndd

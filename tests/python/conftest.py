@@ -13,7 +13,7 @@ import hypothesis
 import numpy as np
 import pytest
 
-from dali_l3 import _plugin, cli
+from dali_l3 import _native, cli
 from dali_l3.jobs import running, workers
 from waiting import HANGS
 
@@ -101,4 +101,4 @@ def one_process(monkeypatch):
 def plugin():
     """For tests of the DALI operators: skips them where there is no DALI, and fails where only the operators lack."""
     pytest.importorskip("nvidia.dali")
-    assert _plugin.PLUGIN.exists(), "DALI is installed, but this package was built without its operators"
+    assert _native.ADAPTER_SOURCE.is_dir(), "DALI is installed, but this package was built without its operators"

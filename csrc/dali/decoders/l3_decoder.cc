@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "bridges.h"
+
 namespace dali_l3 {
 namespace {
 
@@ -98,6 +100,10 @@ namespace dali {
 
 DALI_REGISTER_OPERATOR(decoders__L3, dali_l3::L3Decoder, CPU);
 
+DALI_SCHEMA(dali_l3__DecoderOutputs) << dali_l3::OutputNDim(0, dali_l3::ImageDimensions)
+                                     << dali_l3::OutputLayout(0, dali_l3::ImageLayout) << dali_l3::OutputNDim(1, 0)
+                                     << dali_l3::OutputDType(1, DALI_BOOL);
+
 DALI_SCHEMA(decoders__L3)
     .DocStr(R"code(Decodes L3 images.
 
@@ -157,9 +163,6 @@ file may go unnoticed.)code",
                     "raise")
     .AddParent("CropAttr")
     .AddParent("SliceAttr")
-    .OutputNDim(0, dali_l3::ImageDimensions)
-    .OutputLayout(0, dali_l3::ImageLayout)
-    .OutputNDim(1, 0)
-    .OutputDType(1, DALI_BOOL);
+    .AddParent("dali_l3__DecoderOutputs");
 
 }  // namespace dali

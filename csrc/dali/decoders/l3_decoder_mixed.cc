@@ -14,17 +14,14 @@ namespace {
 
 using dali::make_string;
 
-// An l3_parallel_for whose context is a ThreadPoolBase.
+// An l3_parallel_for whose context is Threads.
 void ParallelFor(void *context, size_t count, void (*body)(void *argument, size_t index), void *argument) {
-  auto &threads = *static_cast<dali::ThreadPoolBase *>(context);
+  auto &threads = *static_cast<Threads *>(context);
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) body(argument, i);
   };
-  dali::Job job;
-  const size_t workers = std::min<size_t>(threads.NumThreads(), count);
-  for (size_t i = 0; i < workers; i++) job.AddTask(std::ref(work));
-  job.Run(threads, true);
+  threads.Run(static_cast<int>(std::min<size_t>(threads.Count(), count)), std::ref(work));
 }
 
 }  // namespace
@@ -58,8 +55,9 @@ void L3DecoderMixed::RunImpl(dali::Workspace &ws) {
   const auto &samples = batch_.samples();
   for (int i = 0; i < static_cast<int>(samples.size()); i++) {
     if (samples[i].problem.empty()) continue;
-    if (cudaMemsetAsync(output.raw_mutable_tensor(i), 0, BytesOf(output, i), ws.stream()) != cudaSuccess)
-      throw std::runtime_error("decoders.l3: setting a sample to zeros failed");
+    l3_error error;
+    if (l3_cuda_clear(output.raw_mutable_tensor(i), BytesOf(output, i), ws.stream(), &error) != L3_OK)
+      throw std::runtime_error(make_string("decoders.l3: ", error.message));
   }
   if (ws.NumOutput() == 1) return;
   valid_.Resize(dali::uniform_list_shape(static_cast<int>(samples.size()), dali::TensorShape<0>()), DALI_BOOL);

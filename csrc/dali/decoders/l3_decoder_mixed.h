@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "dali/core/exec/thread_pool_base.h"
+#include "bridges.h"
 #include "dali/pipeline/operator/checkpointing/stateless_operator.h"
 #include "encoded_batch.h"
 #include "l3/l3_cuda.h"
@@ -30,7 +30,7 @@ class L3DecoderMixed : public dali::StatelessOperator<dali::MixedBackend> {
 
   EncodedBatch batch_;
   int device_id_;
-  dali::ThreadPoolBase threads_;                       // DALI gives mixed operators none
+  Threads threads_;
   std::unique_ptr<l3_cuda_decoder, Release> decoder_;  // made for the first batch
 
   // Of the current batch; members, so that their memory is not allocated anew for each.

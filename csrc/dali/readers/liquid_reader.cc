@@ -8,7 +8,7 @@
 namespace dali_l3 {
 namespace {
 
-loader::LiquidArguments Arguments(const dali::OpSpec &spec) {
+loader::LiquidArguments LiquidSettings(const dali::OpSpec &spec) {
   loader::LiquidArguments arguments;
   arguments.shards = ShardArguments(spec);
   arguments.weighting = WeightingArguments(spec);
@@ -23,7 +23,7 @@ loader::LiquidArguments Arguments(const dali::OpSpec &spec) {
 
 class LiquidReader : public Reader {
  public:
-  explicit LiquidReader(const dali::OpSpec &spec) : Reader(spec, loader::liquid_sampling(Arguments(spec))) {}
+  explicit LiquidReader(const dali::OpSpec &spec) : Reader(spec, loader::liquid_sampling(LiquidSettings(spec))) {}
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "bridges.h"
 #include "integer_arguments.h"
 #include "loader/arguments/sampling.h"
 #include "reader.h"
@@ -10,7 +11,7 @@
 namespace dali_l3 {
 namespace {
 
-loader::MultiFormatArguments Arguments(const dali::OpSpec &spec) {
+loader::MultiFormatArguments MultiFormatSettings(const dali::OpSpec &spec) {
   loader::MultiFormatArguments arguments;
   arguments.shards = ShardArguments(spec);
   arguments.weighting = WeightingArguments(spec);
@@ -20,13 +21,15 @@ loader::MultiFormatArguments Arguments(const dali::OpSpec &spec) {
   if (spec.ArgumentDefined("initial_fill")) arguments.initial_fill = IntArgument(spec, "initial_fill");
   if (spec.ArgumentDefined("shuffle_after_epoch_seed"))
     arguments.shuffle_after_epoch_seed = spec.GetArgument<int64_t>("shuffle_after_epoch_seed");
+  arguments.epoch_seed_has_32_bits = kEpochSeedHas32Bits;
   arguments.checkpointing = spec.GetArgument<bool>("checkpointing");
   return arguments;
 }
 
 class MultiFormatReader : public Reader {
  public:
-  explicit MultiFormatReader(const dali::OpSpec &spec) : Reader(spec, loader::multi_format_sampling(Arguments(spec))) {}
+  explicit MultiFormatReader(const dali::OpSpec &spec)
+      : Reader(spec, loader::multi_format_sampling(MultiFormatSettings(spec))) {}
 };
 
 }  // namespace

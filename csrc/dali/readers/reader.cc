@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "bridges.h"
 #include "dali/pipeline/operator/checkpointing/op_checkpoint.h"
 #include "integer_arguments.h"
 #include "interrupt.h"
@@ -39,6 +40,12 @@ int CompanionOutputs(const dali::OpSpec &spec) {
   if (companion_files.empty()) return static_cast<int>(companions.size());
   spec.TryGetRepeatedArgument(files, "files");  // what does not fit together is refused when the dataset is listed
   return static_cast<int>(companion_files.size() / std::max<size_t>(files.size(), 1));
+}
+
+// That of the first companions, or of the labels.
+static std::optional<dali::DALIDataType> SecondOutputType(const dali::OpSpec &spec) {
+  if (CompanionOutputs(spec) > 0) return DALI_UINT8;
+  return spec.GetArgument<int>("label_columns") > 0 ? DALI_FLOAT : DALI_INT32;
 }
 
 loader::ShardOptions ShardArguments(const dali::OpSpec &spec) {
@@ -229,16 +236,14 @@ std::string Reader::Statistics() const { return loader::to_json(engine().statist
 // DALI's macros paste the schema's name into identifiers and expect to be used inside its namespace.
 namespace dali {
 
+DALI_SCHEMA(dali_l3__ReaderOutputs) << dali_l3::OutputDType(1, dali_l3::SecondOutputType);
+
 // The arguments that both readers have beyond those of readers.file. They inherit these and the outputs' types, not
 // their number.
 DALI_SCHEMA(dali_l3__ReaderBase)
     .DocStr("Arguments of the readers of dali_l3.")
+    .AddParent("dali_l3__ReaderOutputs")
     .AddParent("readers__File")
-    .OutputDType(1,
-                 [](const OpSpec &spec) -> std::optional<DALIDataType> {
-                   if (dali_l3::CompanionOutputs(spec) > 0) return DALI_UINT8;
-                   return spec.GetArgument<int>("label_columns") > 0 ? DALI_FLOAT : DALI_INT32;
-                 })
     .AddOptionalArg("file_filters",
                     R"code(A list of glob strings to filter the files in the class folders of `file_root`.
 
@@ -249,6 +254,9 @@ The default is that of ``readers.file``, and ``*.l3``. Ignored with `file_list` 
 
 By default as many as hold 64 images, and at least one.)code",
                          nullptr)
+    .AddOptionalArg<int64_t>("shuffle_after_epoch_seed",
+                             R"code(Seed of the shuffling that `shuffle_after_epoch` does, as an offset to it.)code",
+                             nullptr)
     .AddOptionalArg("companions", R"code(Files that belong to each image, such as its mask, as path templates.
 
 Each template stands for one more output, between the image and the label. Paths are relative to `file_root`. ``{dir}`` is the image's

@@ -183,3 +183,18 @@ extern "C" l3_status l3_cuda_decode(l3_cuda_decoder *decoder, const l3_cuda_imag
     return fail(error, L3_ERROR_DEVICE, "out of memory");
   }
 }
+
+extern "C" l3_status l3_cuda_get_device(int *device, l3_error *error) {
+  if (cudaError_t code = cudaGetDevice(device)) return l3::device_failure(error, code, "cudaGetDevice");
+  return L3_OK;
+}
+
+extern "C" l3_status l3_cuda_set_device(int device, l3_error *error) {
+  if (cudaError_t code = cudaSetDevice(device)) return l3::device_failure(error, code, "cudaSetDevice");
+  return L3_OK;
+}
+
+extern "C" l3_status l3_cuda_clear(void *data, size_t size, l3_cuda_stream stream, l3_error *error) {
+  if (cudaError_t code = cudaMemsetAsync(data, 0, size, stream)) return l3::device_failure(error, code, "clearing");
+  return L3_OK;
+}

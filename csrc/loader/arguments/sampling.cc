@@ -33,6 +33,26 @@ std::vector<uint64_t> memory_of(const Catalogue &catalogue) {
   return bytes;
 }
 
+EpochSeed epoch_seed(const MultiFormatArguments &arguments) {
+  return {arguments.shuffle_after_epoch_seed.value_or(kDaliSeed), arguments.epoch_seed_has_32_bits};
+}
+
+// In a checkpoint: 524287, or 524287/32bit. @{
+using loader::from_text;
+using loader::to_text;
+
+constexpr std::string_view k32Bits = "/32bit";
+
+std::string to_text(const EpochSeed &seed) {
+  return std::to_string(seed.value) + std::string(seed.has_32_bits ? k32Bits : "");
+}
+
+bool from_text(const std::string &text, EpochSeed &seed) {
+  seed.has_32_bits = text.ends_with(k32Bits);
+  return loader::from_text(text.substr(0, text.size() - (seed.has_32_bits ? k32Bits.size() : 0)), seed.value);
+}
+// @}
+
 // Every argument that the order follows from, besides seed and shard_id, by the name that users know it by, and none
 // that has no effect beside those before it. What is listed here is compared when a reader goes on from a checkpoint,
 // and what the checkpoint's own order is found from. @{
@@ -57,8 +77,10 @@ void visit_settings(MultiFormatArguments &arguments, Visit visit) {
   }
   if (!mixes) visit("shuffle_after_epoch", shuffles_after);
   if (shuffles_after) {
-    arguments.shuffle_after_epoch_seed = arguments.shuffle_after_epoch_seed.value_or(kDaliSeed);
-    visit("shuffle_after_epoch_seed", *arguments.shuffle_after_epoch_seed);
+    EpochSeed seed = epoch_seed(arguments);
+    visit("shuffle_after_epoch_seed", seed);
+    arguments.shuffle_after_epoch_seed = seed.value;
+    arguments.epoch_seed_has_32_bits = seed.has_32_bits;
     visit("enable_checkpointing", arguments.checkpointing);
   }
   visit_shards(arguments.shards, mixes || shuffles_after, visit);
@@ -135,7 +157,7 @@ Sampling file_sampling(const MultiFormatArguments &arguments) {
   options.random_shuffle = arguments.random_shuffle;
   options.initial_fill = arguments.initial_fill.value_or(options.initial_fill);
   options.shuffle_after_epoch = arguments.shuffle_after_epoch;
-  options.shuffle_after_epoch_seed = arguments.shuffle_after_epoch_seed.value_or(options.shuffle_after_epoch_seed);
+  options.shuffle_after_epoch_seed = epoch_seed(arguments);
   options.checkpointing = arguments.checkpointing;
   Sampling sampling;
   sampling.shards = arguments.shards;

@@ -47,7 +47,8 @@ struct MultiFormatArguments {
   bool random_shuffle = false, shuffle_after_epoch = false;
   std::optional<int> initial_fill = {};
   std::optional<int64_t> shuffle_after_epoch_seed = {};
-  bool checkpointing = false;  ///< of the pipeline
+  bool epoch_seed_has_32_bits = false;  ///< see EpochSeed
+  bool checkpointing = false;           ///< of the pipeline
 };
 
 /** @throws std::invalid_argument where an argument has no such value */

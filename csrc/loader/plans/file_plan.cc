@@ -33,12 +33,16 @@ void FilePlan::restart() {
   order_.resize(size_);
   std::iota(order_.begin(), order_.end(), 0);
   if (options_.random_shuffle) {
-    std::mt19937 generator(kDaliSeed);
-    std::shuffle(order_.begin(), order_.end(), generator);
+    shuffle(std::mt19937(kDaliSeed));
   }
   std::seed_seq seed{options_.seed};
   random_.seed(seed);
   next_epoch_ = 0;
+}
+
+template <typename Generator>
+void FilePlan::shuffle(Generator generator) {
+  std::shuffle(order_.begin(), order_.end(), generator);
 }
 
 int FilePlan::shard_of(int64_t epoch) const {
@@ -66,9 +70,12 @@ void FilePlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {
 void FilePlan::plan_next(std::vector<PlannedSample> &samples) {
   if (options_.shuffle_after_epoch) {
     if (options_.checkpointing) std::iota(order_.begin(), order_.end(), 0);
-    std::mt19937_64 generator(static_cast<uint64_t>(options_.shuffle_after_epoch_seed) +
-                              (static_cast<uint64_t>(next_epoch_ + 1) << 32));
-    std::shuffle(order_.begin(), order_.end(), generator);
+    const int64_t number = next_epoch_ + 1;
+    const auto [seed, has_32_bits] = options_.shuffle_after_epoch_seed;
+    if (has_32_bits)
+      shuffle(std::mt19937(static_cast<uint32_t>(static_cast<uint64_t>(seed) + static_cast<uint64_t>(number))));
+    else
+      shuffle(std::mt19937_64(static_cast<uint64_t>(seed) + (static_cast<uint64_t>(number) << 32)));
   }
   const int64_t size = epoch_size(next_epoch_);
   const int64_t start = shard_start(shard_of(next_epoch_), options_.shards.num_shards, size_);

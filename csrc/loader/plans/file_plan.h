@@ -12,17 +12,23 @@ namespace dali_l3::loader {
 /** DALI's default of shuffle_after_epoch_seed, and the seed of the shuffle that random_shuffle begins with. */
 inline constexpr int64_t kDaliSeed = 524287;
 
+/** What shuffle_after_epoch is seeded with, beside the number of the epoch. */
+struct EpochSeed {
+  int64_t value = kDaliSeed;
+  bool has_32_bits = false;  ///< as in DALI before 2.2: a generator of 32 bits, seeded with the sum of the two
+};
+
 struct FilePlanOptions {
   ShardOptions shards;
   bool random_shuffle = false;       ///< excludes shuffle_after_epoch
   int initial_fill = 1024;           ///< size of random_shuffle's buffer, samples; at least 1
   int64_t seed = 0;                  ///< of random_shuffle
   bool shuffle_after_epoch = false;  ///< implies stick_to_shard
-  int64_t shuffle_after_epoch_seed = kDaliSeed;
+  EpochSeed shuffle_after_epoch_seed = {};
   bool checkpointing = false;  ///< changes the order of shuffle_after_epoch from the second epoch on, as in DALI
 };
 
-/** Sample for sample what fn.readers.file of DALI 2.4.0 delivers. */
+/** Sample for sample what fn.readers.file of DALI 1.53 to 2.4 delivers. */
 class FilePlan final : public EpochPlan {
  public:
   /** @throws std::runtime_error where the options contradict each other or do not suit a catalogue of this size */
@@ -33,6 +39,8 @@ class FilePlan final : public EpochPlan {
 
  private:
   void restart();
+  template <typename Generator>
+  void shuffle(Generator generator);
   void plan_next(std::vector<PlannedSample> &samples);
   int shard_of(int64_t epoch) const;
 

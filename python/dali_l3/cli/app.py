@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from ..config import show_config
 from ..errors import ConversionError
-from ..version import __version__
 from .common import EXIT_FAILED, EXIT_USAGE, complain, reason
 from .convert import convert
 from .export import export
@@ -27,13 +27,15 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True)
-def dali_l3(version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False) -> None:
+def dali_l3(
+    version: Annotated[bool, typer.Option("--version", help="Show versions and the configuration, and exit.")] = False,
+) -> None:
     """Convert image files to L3, a lossless format that decodes fast, and verify, inspect and profile them.
 
     Start with: dali-l3 convert photos/ photos-l3/
     """
     if version:
-        print(__version__)
+        show_config()
         raise typer.Exit()
 
 

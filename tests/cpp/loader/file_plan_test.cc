@@ -1,5 +1,5 @@
-// The order of DALI's file reader. What is expected was delivered by fn.readers.file of DALI 2.4.0 for files whose
-// labels number them.
+// The order of DALI's file reader. What is expected was delivered by fn.readers.file of DALI 2.4.0, and with seeds of
+// 32 bits of 1.53.0 and 2.1.1, for files whose labels number them.
 #include "plans/file_plan.h"
 
 #include <stdexcept>
@@ -24,7 +24,7 @@ FilePlanOptions random_shuffle(const ShardOptions &shards, int initial_fill, int
   return {.shards = shards, .random_shuffle = true, .initial_fill = initial_fill, .seed = seed};
 }
 
-FilePlanOptions shuffle_after_epoch(const ShardOptions &shards, int64_t seed, bool checkpointing) {
+FilePlanOptions shuffle_after_epoch(const ShardOptions &shards, EpochSeed seed, bool checkpointing) {
   return {
       .shards = shards, .shuffle_after_epoch = true, .shuffle_after_epoch_seed = seed, .checkpointing = checkpointing};
 }
@@ -51,18 +51,29 @@ const Expectation kExpectations[] = {
      10,
      random_shuffle(shards(0, 1, false, false, 10), 4, 8589934634),
      {6, 5, 7, 9, 4, 2, 0, 1, 3, 8, 6, 5, 1, 2, 9, 7, 8, 3, 4, 0, 1, 9, 2, 7, 5, 8, 6, 0, 4, 3}},
-    {"shuffle after epoch",
-     10,
-     shuffle_after_epoch(shards(0, 2, false, false, 5), kDaliSeed, false),
-     {9, 6, 0, 5, 4, 7, 1, 4, 5, 8, 4, 5, 9, 8, 3, 7, 8, 5, 2, 3}},
+    {"shuffle after epoch", 10, shuffle_after_epoch(shards(0, 2, false, false, 5), {}, false), {9, 6, 0, 5, 4, 7, 1,
+                                                                                                4, 5, 8, 4, 5, 9, 8,
+                                                                                                3, 7, 8, 5, 2, 3}},
     {"shuffle after epoch, checkpointing",
      10,
-     shuffle_after_epoch(shards(0, 2, false, false, 5), kDaliSeed, true),
+     shuffle_after_epoch(shards(0, 2, false, false, 5), {}, true),
      {9, 6, 0, 5, 4, 8, 7, 4, 3, 6, 2, 3, 9, 4, 8, 8, 3, 1, 9, 4}},
     {"shuffle after epoch, seed, padding",
      10,
-     shuffle_after_epoch(shards(1, 2, false, true, 4), 1099511627779, true),
+     shuffle_after_epoch(shards(1, 2, false, true, 4), {1099511627779}, true),
      {3, 9, 4, 0, 5, 5, 5, 5, 6, 5, 8, 0, 7, 7, 7, 7}},
+    {"shuffle after epoch, 32 bits",
+     10,
+     shuffle_after_epoch(shards(0, 2, false, false, 5), {kDaliSeed, true}, false),
+     {1, 2, 7, 0, 6, 7, 6, 2, 0, 3, 4, 2, 7, 9, 8, 4, 3, 0, 1, 8}},
+    {"shuffle after epoch, 32 bits, checkpointing",
+     10,
+     shuffle_after_epoch(shards(0, 2, false, false, 5), {kDaliSeed, true}, true),
+     {1, 2, 7, 0, 6, 2, 4, 1, 3, 9, 5, 2, 0, 8, 7, 0, 6, 7, 5, 4}},
+    {"shuffle after epoch, 32 bits, padding",
+     10,
+     shuffle_after_epoch(shards(1, 2, false, true, 4), {kDaliSeed, true}, true),
+     {4, 5, 8, 9, 3, 3, 3, 3, 5, 6, 7, 8, 0, 0, 0, 0}},
 };
 
 SampleOrder order_of(const Expectation &expectation) {
@@ -115,7 +126,7 @@ TEST(refuses_options_that_do_not_suit) {
   FilePlanOptions both = random_shuffle({}, 4, 1);
   both.shuffle_after_epoch = true;
   CHECK_EQUAL(refusal(both, 9), "shuffle_after_epoch and random_shuffle exclude each other");
-  CHECK_EQUAL(refusal(shuffle_after_epoch(shards(0, 1, true, false, 1), 1, false), 9),
+  CHECK_EQUAL(refusal(shuffle_after_epoch(shards(0, 1, true, false, 1), {1}, false), 9),
               "shuffle_after_epoch and stick_to_shard exclude each other");
 }
 

@@ -375,6 +375,7 @@ TEST(arguments_of_multi_format_that_the_order_follows_from) {
   after.shuffle_after_epoch = true;
   CHECK_EQUAL(changed(after, [](Arguments &a) { a.shuffle_after_epoch_seed = 5; }), "shuffle_after_epoch_seed ");
   CHECK_EQUAL(changed(after, [](Arguments &a) { a.shuffle_after_epoch_seed = 524287; }), "");
+  CHECK_EQUAL(changed(after, [](Arguments &a) { a.epoch_seed_has_32_bits = true; }), "shuffle_after_epoch_seed ");
   CHECK_EQUAL(changed(after, [](Arguments &a) { a.checkpointing = true; }), "enable_checkpointing ");
   Arguments mixed = plain;
   mixed.mix = "dataset";

@@ -100,8 +100,11 @@ TEST(shuffle_after_epoch_keeps_the_shard) {
   check_plan(
       multi_format_sampling(
           {.shards = kShards, .shuffle_after_epoch = true, .shuffle_after_epoch_seed = 3, .checkpointing = true}),
-      FilePlan({.shards = kShards, .shuffle_after_epoch = true, .shuffle_after_epoch_seed = 3, .checkpointing = true},
+      FilePlan({.shards = kShards, .shuffle_after_epoch = true, .shuffle_after_epoch_seed = {3}, .checkpointing = true},
                kSize));
+  check_plan(
+      multi_format_sampling({.shards = kShards, .shuffle_after_epoch = true, .epoch_seed_has_32_bits = true}),
+      FilePlan({.shards = kShards, .shuffle_after_epoch = true, .shuffle_after_epoch_seed = {kDaliSeed, true}}, kSize));
 }
 
 TEST(arguments_of_the_file_reader_that_exclude_each_other) {

@@ -333,7 +333,9 @@ def test_help_teaches(run, command):
 
 
 def test_version(run):
-    assert run("--version") == (0, dali_l3.__version__ + "\n", "")
+    code, output, errors = run("--version")
+    assert (code, errors) == (0, "")
+    assert output.splitlines()[0].split() == ["dali_l3", dali_l3.__version__]
 
 
 def test_a_missing_image_library_is_named(tree, tmp_path):

@@ -10,6 +10,7 @@ from nvidia.dali import Pipeline, fn, pipeline_def, types
 
 import dali_l3.fn
 from pipelines import CONVERSIONS, OUTPUT_TYPES, as_l3, decode_batch, decode_files, decode_one, run_batch, sample_pixels
+from versions import since
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
@@ -224,6 +225,7 @@ def test_zeros_take_the_place_of_all_windows_of_a_broken_image(image):
         np.testing.assert_array_equal(decoded, slices(pixels, sample) * is_valid, strict=True)
 
 
+@since(2, 2, "dynamic mode without a GPU")
 def test_windows_in_dynamic_mode(run_python):
     printed = run_python("""
 import numpy as np

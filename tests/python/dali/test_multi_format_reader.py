@@ -9,6 +9,7 @@ from nvidia.dali import fn
 
 import dali_l3  # noqa: F401 - registers the reader
 from reading import Reading, file_reader, format_counts, read, write_dataset
+from versions import DALI, since
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
@@ -41,7 +42,13 @@ ORDERS = {
 @pytest.mark.parametrize("pad_last_batch", [False, True])
 @pytest.mark.parametrize("stick_to_shard", [False, True])
 @pytest.mark.parametrize("shards", [1, 3])
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    "order",
+    [
+        pytest.param(order, marks=since(2, 1, "readers.file's shuffle_after_epoch_seed") if "seed" in order else ())
+        for order in ORDERS
+    ],
+)
 def test_the_samples_are_those_of_the_file_reader(
     dataset, order, shards, stick_to_shard, pad_last_batch, checkpointing
 ):
@@ -93,7 +100,7 @@ def test_arguments_without_effect_are_warned_of(dataset, arguments, ignored, cap
     Reading(multi_format, file_root=str(dataset), **arguments)
     warned = capfd.readouterr().err
     assert re.findall(r"(\w+) has no effect", warned) == ([ignored] if ignored else [])
-    if "mix" not in arguments:
+    if "mix" not in arguments and ("shuffle_after_epoch_seed" not in arguments or DALI >= (2, 1)):
         Reading(file_reader, file_root=str(dataset), **arguments)
         assert bool(capfd.readouterr().err) == bool(warned)
 

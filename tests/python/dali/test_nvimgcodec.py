@@ -20,6 +20,7 @@ from pipelines import (
     decode_one,
     sample_pixels,
 )
+from versions import image_decoders, since
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
@@ -43,14 +44,14 @@ def test_conversions_equal_those_of_png(output_type):
     images = [sample_pixels(*kind) for kind in kinds]
     files = [*map(as_png, images), *(as_l3(pixels, profile="raw") for pixels in images)]
     for name, dtype in DTYPES.items():
-        decoded = decode_batch(fn.decoders.image, files, output_type=OUTPUT_TYPES[output_type], dtype=dtype)
+        decoded = decode_batch(image_decoders.image, files, output_type=OUTPUT_TYPES[output_type], dtype=dtype)
         for kind, expected, found in zip(kinds, decoded[: len(kinds)], decoded[len(kinds) :], strict=True):
             np.testing.assert_array_equal(found, expected, err_msg=f"bits, channels: {kind}, {name}", strict=True)
 
 
 def test_two_channels_are_kept():
     pixels = sample_pixels(8, 2)
-    decoded = decode_one(fn.decoders.image, as_l3(pixels), output_type=types.ANY_DATA)
+    decoded = decode_one(image_decoders.image, as_l3(pixels), output_type=types.ANY_DATA)
     np.testing.assert_array_equal(decoded, pixels, strict=True)
 
 
@@ -61,9 +62,9 @@ def test_one_batch_mixes_formats(image):
         file = io.BytesIO()
         Image.fromarray(pixels).save(file, name, **options)
         files += [file.getvalue(), encoded]
-    decoded = decode_batch(fn.decoders.image, files)
+    decoded = decode_batch(image_decoders.image, files)
     for i, file in enumerate(files):
-        expected = pixels if file is encoded else decode_one(fn.decoders.image, file)
+        expected = pixels if file is encoded else decode_one(image_decoders.image, file)
         np.testing.assert_array_equal(decoded[i], expected, strict=True)
 
 
@@ -83,11 +84,12 @@ def test_regions_equal_those_of_png(decoder, arguments, output_type):
     pixels = sample_pixels(16, 3)
     arguments = {"output_type": OUTPUT_TYPES[output_type], "dtype": types.UINT16, **arguments}
     # Separate pipelines, since random crops differ within a batch.
-    expected = decode_one(getattr(fn.decoders, decoder), as_png(pixels), **arguments)
-    decoded = decode_one(getattr(fn.decoders, decoder), as_l3(pixels), **arguments)
+    expected = decode_one(getattr(image_decoders, decoder), as_png(pixels), **arguments)
+    decoded = decode_one(getattr(image_decoders, decoder), as_l3(pixels), **arguments)
     np.testing.assert_array_equal(decoded, expected, strict=True)
 
 
+@since(2, 2, "fn.peek_image_shape through nvImageCodec")
 @pytest.mark.parametrize("image_type", ["RGB", "GRAY", "ANY_DATA"])
 def test_peek_image_shape(image_type):
     for channels in (1, 2, 3, 4):
@@ -111,7 +113,7 @@ def test_a_broken_file_is_named_and_the_reason_logged(image, tmp_path, capfd, br
     paths[0].write_bytes(image[2])
     paths[1].write_bytes(break_file(image[2]))
     with pytest.raises(RuntimeError, match=re.escape(f"Failed to decode sample #1 : {paths[1]}")):
-        decode_files(fn.decoders.image, paths)
+        decode_files(image_decoders.image, paths)
     assert re.search(reason, capfd.readouterr().err)
 
 
@@ -119,7 +121,7 @@ def test_truncation_at_every_length_is_an_error():
     data = as_l3(np.random.default_rng(0).integers(0, 256, (3, 2, 3), np.uint8))
     for size in range(1, len(data)):
         with pytest.raises(RuntimeError):
-            decode_one(fn.decoders.image, data[:size])
+            decode_one(image_decoders.image, data[:size])
 
 
 # ---- nvImageCodec's own module ----
@@ -133,6 +135,8 @@ def nvimgcodec():
 @pytest.fixture(scope="module")
 def on_cpu(nvimgcodec):
     """Arguments of decoders and encoders on machines with and without a GPU."""
+    if not hasattr(nvimgcodec, "NVIMGCODEC_DEVICE_CPU_ONLY"):
+        pytest.skip("nvImageCodec's own Python works without a GPU from 0.9 on")
     return {
         "device_id": nvimgcodec.NVIMGCODEC_DEVICE_CPU_ONLY,
         "backends": [nvimgcodec.Backend(nvimgcodec.BackendKind.CPU_ONLY)],

@@ -1,4 +1,4 @@
-"""`import dali_l3` beside DALI and nvImageCodec: any order, other versions, none at all, processes and threads."""
+"""`import dali_l3` beside DALI and nvImageCodec: any order, none at all, processes and threads."""
 
 import ast
 import inspect
@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dali_l3 import _plugin
+from dali_l3 import _native
 from dali_l3.fn import decoders, readers
+from versions import since
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
@@ -62,7 +63,7 @@ class TestOrderOfImports:
     def test_operator_and_class_stay_when_the_plugin_is_loaded_again(self, run_python):
         program = """
             check(ops.decoders.L3())
-            nvidia.dali.plugin_manager.load_library(str(_plugin.PLUGIN))
+            nvidia.dali.plugin_manager.load_library(str(_plugin.loaded()))
             _plugin.load()
             check(fn.decoders.l3)
             importlib.reload(dali_l3)
@@ -154,6 +155,7 @@ class TestOrderOfImports:
         printed = run_python(WARNINGS.format(imports="nvidia.dali.experimental.dynamic, dali_l3"))
         assert printed.startswith("<string>:6: nvidia.dali.experimental.dynamic was imported before dali_l3")
 
+    @since(2, 2, "dynamic mode without a GPU")
     def test_dynamic_mode(self, run_python):
         program = """
             import numpy as np, dali_l3, nvidia.dali.experimental.dynamic as dynamic
@@ -163,48 +165,6 @@ class TestOrderOfImports:
                 assert np.array_equal(np.asarray(operator(data, device="cpu")), image), operator
         """
         run_python(textwrap.dedent(program))
-
-
-class TestOtherVersions:
-    EXPECTED = r"built for DALI 2\.4\.0 .* DALI 9\.8\.7 .*pip install 'nvidia-dali-cuda120==2\.4\.0'"
-
-    @pytest.fixture
-    def other_dali(self, tmp_path):
-        """An environment in which `nvidia.dali` is version 9.8.7 and does nothing."""
-        for folder in ("nvidia", "nvidia/dali"):
-            (tmp_path / folder).mkdir()
-            (tmp_path / folder / "__init__.py").write_text("__version__ = '9.8.7'\n")
-        return {**os.environ, "PYTHONPATH": str(tmp_path)}
-
-    @pytest.mark.parametrize("imports", [("dali_l3", "nvidia.dali"), ("nvidia.dali", "dali_l3")])
-    def test_one_clear_error_and_the_codec_works_all_the_same(self, imports, other_dali, run_python):
-        program = f"""
-            import re, numpy as np, {imports[0]}
-            try:
-                import {imports[1]}
-            except RuntimeError as error:
-                assert re.search({self.EXPECTED!r}, str(error)), error
-            else:
-                raise AssertionError("no error")
-            if {imports[0] == "dali_l3"}:
-                assert dali_l3.decode(dali_l3.encode(np.full((1, 1), 7, np.uint8))) == 7
-        """
-        run_python(textwrap.dedent(program), env=other_dali)
-
-    def test_without_the_distributions_metadata_the_version_is_taken_on_trust(self, run_python):
-        program = f"""
-import importlib.metadata
-
-def requires(name):
-    raise importlib.metadata.PackageNotFoundError(name)
-
-importlib.metadata.requires = requires
-import dali_l3
-from nvidia.dali import fn
-{PIPELINE}
-check(fn.decoders.l3)
-"""
-        run_python(program)
 
 
 class TestWithoutDali:
@@ -236,15 +196,15 @@ class TestExtensionsPath:
         default, ours = run_python("import dali_l3" + self.PRINT, env=self.environment()).split(":")
         assert default.endswith(os.path.join("nvidia", "nvimgcodec", "extensions"))
         assert os.path.isdir(default)
-        assert ours == str(_plugin.EXTENSIONS)
+        assert ours == str(_native.EXTENSIONS)
         assert len(os.listdir(ours)) == 1  # nvImageCodec loads every library in there
 
     def test_ours_comes_after_the_users(self, run_python):
         printed = run_python("import dali_l3" + self.PRINT, env=self.environment("/some/where:/else"))
-        assert printed == f"/some/where:/else:{_plugin.EXTENSIONS}"
+        assert printed == f"/some/where:/else:{_native.EXTENSIONS}"
 
     def test_children_inherit_it_and_add_nothing(self, run_python):
-        set_by_parent = f"/some/where:{_plugin.EXTENSIONS}"
+        set_by_parent = f"/some/where:{_native.EXTENSIONS}"
         assert run_python("import dali_l3" + self.PRINT, env=self.environment(set_by_parent)) == set_by_parent
 
     @pytest.mark.parametrize(
@@ -253,7 +213,7 @@ class TestExtensionsPath:
             (None, "nvidia.nvimgcodec, dali_l3", True),
             (None, "dali_l3, nvidia.nvimgcodec", False),
             (None, "nvidia.dali, dali_l3", False),
-            (str(_plugin.EXTENSIONS), "nvidia.nvimgcodec, dali_l3", False),
+            (str(_native.EXTENSIONS), "nvidia.nvimgcodec, dali_l3", False),
         ],
     )
     def test_a_codec_imported_too_early_is_reported(self, inherited, imports, warned, run_python):

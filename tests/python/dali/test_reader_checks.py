@@ -17,6 +17,7 @@ from PIL import Image
 import dali_l3
 from dali_l3.fn import readers
 from reading import Reading
+from versions import image_decoders
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
@@ -230,7 +231,7 @@ def test_damaged_images_do_not_stop_training(tmp_path, reader):
     @pipeline_def(batch_size=7, num_threads=2, device_id=None, seed=3)
     def pipeline():
         encoded, _ = reader(file_root=root, random_shuffle=True, check="content", on_error="skip", name="reader")
-        return fn.decoders.image(encoded)
+        return image_decoders.image(encoded)
 
     pipe = pipeline()
     for _ in range(20):

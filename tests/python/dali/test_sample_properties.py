@@ -11,6 +11,7 @@ from PIL import Image
 
 import dali_l3
 from dali_l3.fn import readers
+from versions import image_decoders, since
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
@@ -26,6 +27,7 @@ def saved(image: np.ndarray, format: str, orientation: int = 1) -> bytes:
 
 
 @pytest.mark.parametrize("reader", [readers.multi_format, readers.liquid])
+@since(2, 2, "fn.peek_image_shape through nvImageCodec")
 def test_paths_and_decoded_sizes(tmp_path, reader):
     rng = np.random.default_rng(0)
     folder = tmp_path / "a"
@@ -40,7 +42,7 @@ def test_paths_and_decoded_sizes(tmp_path, reader):
     with pipeline:
         images, _ = reader(name="reader", file_root=str(tmp_path), random_shuffle=True)
         paths = fn.get_property(images, key="source_info")
-        pipeline.set_outputs(paths, fn.peek_image_shape(images), fn.decoders.image(images))
+        pipeline.set_outputs(paths, fn.peek_image_shape(images), image_decoders.image(images))
     pipeline.build()
     assert pipeline.epoch_size("reader") == 14
     paths, shapes, pixels = pipeline.run()

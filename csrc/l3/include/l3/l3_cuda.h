@@ -62,6 +62,14 @@ L3_API void l3_cuda_destroy(l3_cuda_decoder *decoder);
 L3_API l3_status l3_cuda_decode(l3_cuda_decoder *decoder, const l3_cuda_image *images, size_t count,
                                 const l3_cuda_options *options, l3_cuda_stream stream, size_t *failed, l3_error *error);
 
+/** The number of this thread's current device, and its change: cudaGetDevice and cudaSetDevice of the decoder's
+ * runtime. */
+L3_API l3_status l3_cuda_get_device(int *device, l3_error *error);
+L3_API l3_status l3_cuda_set_device(int device, l3_error *error);
+
+/** Enqueues on `stream`, which is one of the current device, the setting of `size` bytes of device memory to zero. */
+L3_API l3_status l3_cuda_clear(void *data, size_t size, l3_cuda_stream stream, l3_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,10 @@
+// The adapter to DALI as one unit: what DALI's headers cost a compiler is paid once, and one command builds it
+// (python/dali_l3/adapters/building.py).
+#include "decoders/encoded_batch.cc"
+#include "decoders/l3_decoder.cc"
+#include "decoders/l3_decoder_mixed.cc"
+#include "decoders/roi.cc"
+#include "readers/liquid_reader.cc"
+#include "readers/multi_format_reader.cc"
+#include "readers/reader.cc"
+#include "readers/reader_statistics.cc"
