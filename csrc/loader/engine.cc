@@ -40,7 +40,7 @@ Engine::Engine(Catalogue catalogue, std::unique_ptr<SampleOrder> order, const En
   require_local(options.substitute);
   Entry entry;
   entry.file.path = options.substitute;
-  substitute_ = std::make_shared<Sample>(reader_.read("", entry, false));
+  substitute_ = std::make_shared<Sample>(reader_.read({}, entry, false));
   if (sniff(substitute_->image.bytes()) == FileFormat::unknown)
     fail_file(options.substitute, "of no known image format");
 }
@@ -125,7 +125,7 @@ void Engine::start_reading(Place &place) {
   place.load = std::make_shared<Load>();
   place.load->entry = place.plan.entry;
   const auto read = [this, load = place.load, keep = place.plan.keep] {
-    load->sample = reader_.read(catalogue_.root, catalogue_.entries[load->entry], keep);
+    load->sample = reader_.read(catalogue_, catalogue_.entries[load->entry], keep);
   };
   place.reading = pool_.submit(read).share();
 }
@@ -150,14 +150,14 @@ void Engine::finish(const Place &place, BatchPart &part) {
 Engine::Delivered Engine::deliver(const std::shared_ptr<Load> &load) const {
   if (load->replacement) return *load->replacement;
   const Entry &entry = catalogue_.entries[load->entry];
-  return {{load, &load->sample}, entry.file.path, entry.label};
+  return {{load, &load->sample}, name_of(catalogue_.archives, entry.file), entry.label};
 }
 
 Engine::Delivered Engine::replacement(uint32_t bad, const std::string &problem, BatchPart &part) {
   part.bad_samples++;
   const Delivered good = substitute_ ? Delivered{substitute_, options_.substitute, catalogue_.entries[bad].label}
                                      : next_good_sample(bad, problem, part);
-  warn_(problem + ". " + full_path(catalogue_.root, std::string(good.path)) + " takes its place");
+  warn_(problem + ". " + full_path(catalogue_.root, good.name) + " takes its place");
   return good;
 }
 
@@ -171,9 +171,9 @@ Engine::Delivered Engine::next_good_sample(uint32_t bad, const std::string &prob
     if (entry.format != entries[bad].format) continue;
     tries++;
     try {
-      auto sample = std::make_shared<Sample>(reader_.read(catalogue_.root, entry, false));
+      auto sample = std::make_shared<Sample>(reader_.read(catalogue_, entry, false));
       count_reading(*sample, part);
-      return {std::move(sample), entry.file.path, entry.label};
+      return {std::move(sample), name_of(catalogue_.archives, entry.file), entry.label};
     } catch (const std::exception &) {
       // Its own turn will report it.
     }

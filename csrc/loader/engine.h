@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -38,7 +37,7 @@ class Engine {
   /** A sample. */
   struct Delivered {
     std::shared_ptr<const Sample> files;  ///< to be held for as long as anybody uses them, also after the engine
-    std::string_view path;                ///< of the image, as the catalogue has it; the engine's
+    std::string name;                     ///< of the image; see name_of()
     int label;
   };
   using Batch = std::vector<Delivered>;
