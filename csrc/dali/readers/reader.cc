@@ -189,6 +189,7 @@ void Reader::RunImpl(dali::Workspace &ws) {
   const loader::Engine::Batch batch = engine().next_batch();
   const int size = static_cast<int>(batch.size());
   const int files = 1 + CompanionOutputs(spec_);
+  std::vector<dali::TensorList<CPUBackend> *> outputs;  // found once: it takes DALI longer than to set a sample
   for (int f = 0; f < files; f++) {
     auto &output = ws.Output<CPUBackend>(f);
     output.Reset();
@@ -196,12 +197,12 @@ void Reader::RunImpl(dali::Workspace &ws) {
     output.set_type(DALI_UINT8);
     output.set_sample_dim(1);
     output.SetSize(size);
+    outputs.push_back(&output);
   }
   for (int i = 0; i < size; i++) {
-    Share(ws.Output<CPUBackend>(0), i, batch[i], batch[i].files->image);
-    int f = 1;
-    for (const loader::FileBytes &companion : batch[i].files->companions)
-      Share(ws.Output<CPUBackend>(f++), i, batch[i], companion);
+    auto output = outputs.begin();
+    Share(**output++, i, batch[i], batch[i].files->image);
+    for (const loader::FileBytes &companion : batch[i].files->companions) Share(**output++, i, batch[i], companion);
   }
   if (!HasLabels(spec_)) return;
   auto &labels = ws.Output<CPUBackend>(files);

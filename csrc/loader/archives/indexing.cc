@@ -128,7 +128,7 @@ ArchiveIndex read_index(const std::string &path, const std::string &archive) {
   const TarMember &last = index.members.back();
   if (!is_tar_member(last.offset, last.size, read_at(file)))
     fail_file(path, "does not fit " + archive + ", which has no member of " + std::to_string(last.size) +
-                        " bytes at byte " + std::to_string(last.offset) + ". Make it anew: dali-l3 index " + archive);
+                        " bytes at byte " + std::to_string(last.offset) + ". Make it anew: dali-l3 index --overwrite " + archive);
   return index;
 }
 
@@ -137,6 +137,18 @@ void save_index(const ArchiveIndex &index, const std::string &archive, const std
   TemporaryFile file(path);
   file.write(text);
   file.rename_to(path);
+}
+
+IndexUpdate update_index(const std::string &archive, const std::string &path, bool overwrite) {
+  if (!overwrite && exists(path)) {
+    const std::string text = read_text(path);
+    if (!text.starts_with("v1.")) fail_file(path, "exists and is no index");
+    if (is_ours(text))
+      if (const auto index = usable_index(path, archive)) return {true, repeated_keys(*index)};
+  }
+  const ArchiveIndex index = make_index(archive);
+  save_index(index, archive, path);
+  return {false, repeated_keys(index)};
 }
 
 FoundIndex find_index(const std::string &archive, const std::atomic<bool> *cancelled) {

@@ -24,6 +24,19 @@ ArchiveIndex read_index(const std::string &path, const std::string &archive);
 /** Writes the index of an archive to a file, which appears when it is whole. @throws FileError */
 void save_index(const ArchiveIndex &index, const std::string &archive, const std::string &path);
 
+struct IndexUpdate {
+  bool was_current;      ///< nothing was written
+  size_t repeated_keys;  ///< samples that have the key of another one
+};
+
+/**
+ * Writes the index of an archive, unless the file is one that this program has made and that fits the archive still.
+ *
+ * @param overwrite whether it is written in any case, and also in the place of a file that is no index
+ * @throws std::runtime_error as make_index() and save_index(), or if the file is there and no index
+ */
+IndexUpdate update_index(const std::string &archive, const std::string &path, bool overwrite);
+
 struct FoundIndex {
   ArchiveIndex index;
   std::string problem = {};  ///< why it could not be saved for the next time; empty if it could, or was found

@@ -13,6 +13,7 @@ from ..version import __version__
 from .common import EXIT_FAILED, EXIT_USAGE, complain, reason
 from .convert import convert
 from .export import export
+from .index import index
 from .info import info
 from .profile import profile
 from .verify import verify
@@ -37,7 +38,7 @@ def dali_l3(version: Annotated[bool, typer.Option("--version", help="Show the ve
         raise typer.Exit()
 
 
-for command in (convert, export, verify, info, profile):
+for command in (convert, export, verify, info, profile, index):
     app.command(no_args_is_help=True)(command)
 
 
