@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "dataset/counted.h"
+#include "dataset/quoted.h"
 #include "input/open_file.h"
 
 namespace dali_l3::loader {
@@ -152,7 +153,7 @@ class IndexParser {
     const std::string_view extension = take_word(line);
     TarMember member{};
     if (!loader::parse(take_word(line), member.offset) || !loader::parse(take_word(line), member.size))
-      fail("an extension, an offset and a size should stand where it says " + std::string(extension.substr(0, 100)));
+      fail("an extension, an offset and a size should stand where it says " + quoted(extension));
     if (member.offset == 0 || member.offset % kTarBlock != 0)
       fail("the offset " + std::to_string(member.offset) + " is no multiple of " + std::to_string(kTarBlock));
     if (member.offset > archive_size_ || member.size > archive_size_ - member.offset)
@@ -179,7 +180,7 @@ class IndexParser {
       if (end == line.size()) break;
       end = std::min(line.find_first_of(kSpace, end + 1), line.size());
     }
-    fail("there is no name that ends with ." + std::string(extension.substr(0, 100)));
+    fail("there is no name that ends with " + quoted(extension));
   }
 
   const std::string &path_;

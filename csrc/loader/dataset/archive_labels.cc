@@ -6,6 +6,8 @@
 #include <charconv>
 #include <stdexcept>
 
+#include "dataset/quoted.h"
+
 namespace dali_l3::loader {
 namespace {
 
@@ -131,7 +133,7 @@ std::vector<double> numbers_of_text(std::string_view text) {
     const std::string_view word = text.substr(begin, end - begin);
     double value = 0;
     if (!parse(word.substr(word.starts_with('+')), value))
-      fail("should hold the label, but \"" + std::string(word.substr(0, 50)) + "\" is no number");
+      fail("should hold the label, but " + quoted(word) + " is no number");
     values.push_back(value);
     begin = text.find_first_not_of(kBetween, end);
   }

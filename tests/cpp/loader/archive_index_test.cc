@@ -120,8 +120,8 @@ TEST(indices_that_cannot_be_right_are_refused) {
   check("v1.2 1\njpg 512 18446744073709551615 a.jpg\n", "2: its archive has only");
   check("v1.2 1\njpg 512 99999999999999999999999 a.jpg\n", "2: an extension, an offset and a size");
   check("v1.2 1\njpg 512\n", "2: an extension, an offset and a size");
-  check("v1.2 1\njpg 512 7\n", "2: there is no name that ends with .jpg");
-  check("v1.2 1\njpg 512 7 a.png\n", "2: there is no name that ends with .jpg");
+  check("v1.2 1\njpg 512 7\n", "2: there is no name that ends with \"jpg\"");
+  check("v1.2 1\njpg 512 7 a.png\n", "2: there is no name that ends with \"jpg\"");
   check("v1.2 1 size=7\njpg 512 7 a.jpg\n", "1: it was made when the archive had 7 bytes");
   check("v1.2 1 names=percent\njpg 512 7 a%2.jpg\n", "2: a name is missing or damaged");
 }

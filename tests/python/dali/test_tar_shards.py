@@ -7,7 +7,7 @@ import gzip
 import os
 import re
 import subprocess
-import sysconfig
+import sys
 import tarfile
 from collections import Counter
 from pathlib import Path
@@ -99,7 +99,7 @@ def test_one_line_replaces_fn_readers_webdataset(shards):
     assert ours == outputs(lambda: fn.readers.webdataset(index_paths=indices, **arguments), 8)
     assert ours == outputs(lambda: fn.readers.webdataset(**arguments), 8)
     for path, index in zip(shards, indices, strict=True):
-        subprocess.run([Path(sysconfig.get_path("scripts")) / "wds2idx", path, index + "2"], check=True, stdout=-3)
+        subprocess.run([sys.executable, "-m", "wds2idx", path, index + "2"], check=True, stdout=subprocess.DEVNULL)
     theirs = [index + "2" for index in indices]
     assert ours == outputs(lambda: readers.multi_format(index_paths=theirs, **arguments), 8)
 
@@ -112,17 +112,14 @@ def test_dali_reads_our_index_whatever_the_names(names, tmp_path):
     ours = outputs(lambda: readers.multi_format(paths=path, ext=["png"]), 1, count)
     assert ours == outputs(lambda: fn.readers.webdataset(paths=path, index_paths=index, ext=["png"]), 1, count)
     assert {row[0] for row in ours} == {content for name, content in members if name.endswith("png")}
-    reading = Reading(
-        readers.multi_format, batch_size=count, paths=path, ext="png", label_ext="png;cls", on_error="skip"
-    )
-    with pytest.raises(RuntimeError, match="No files found"):
-        reading.batch()
+    with pytest.raises(RuntimeError, match=r'should hold the label, but "\?PNG" is no number'):
+        read(readers.multi_format, 1, paths=path, ext="png", label_ext="png")
 
 
 @pytest.mark.parametrize("behavior", ["empty", "skip"])
 def test_components_that_are_missing(behavior, tmp_path):
     members = samples(8)
-    del members[4], members[8]
+    del members[11], members[4]  # a mask and a label
     path = write_shard(tmp_path / "a.tar", members)
     arguments = dict(paths=path, ext=EXT, missing_component_behavior=behavior)
     count = 8 if behavior == "empty" else 6
@@ -215,7 +212,7 @@ def test_checkpoints(kind, shards, tmp_path):
         write_shard(tmp_path / Path(path).name, samples(count)) for path, count in zip(shards, (7, 12, 4), strict=True)
     ]
     assert Reading(reader, checkpoint=checkpoint, **arguments | {"paths": moved}).batches(10) == rest
-    with pytest.raises(RuntimeError, match="names: "):
+    with pytest.raises(ValueError, match="names of the files"):
         Reading(reader, checkpoint=checkpoint, **arguments | {"paths": [moved[1], moved[0], moved[2]]})
     world = {"num_shards": 2, "pad_last_batch": True, "on_mismatch": "redistribute"}
     if kind in ("mix", "Liquid"):
@@ -223,7 +220,7 @@ def test_checkpoints(kind, shards, tmp_path):
         for shard in range(2):
             other = Reading(reader, checkpoint=checkpoint, shard_id=shard, **arguments | world)
             left.update({s.path for batch in other.batches(other.statistics()["rest_batches"]) for s in batch})
-        assert len(left) == 23 - (9 * 4) % 23 or sum(left.values()) >= 10
+        assert len(left) == 2 * 23 - 9 * 4
         assert set(left.values()) == {1}
 
 
@@ -324,10 +321,11 @@ def test_bad_samples_are_skipped_and_replaced(reader, tmp_path, capfd):
 
 
 def test_checks_look_into_members(tmp_path):
-    members = [(f"{i}.l3", dali_l3.encode(np.full((64, 64), i, np.uint8))) for i in range(6)]
+    generator = np.random.default_rng(0)
+    members = [(f"{i}.l3", dali_l3.encode(generator.integers(0, 256, (64, 64), np.uint8))) for i in range(6)]
     members[2] = ("2.l3", members[2][1][:-20])
     damaged = bytearray(members[4][1])
-    damaged[-10] ^= 1
+    damaged[len(damaged) // 2] ^= 1
     members[4] = ("4.l3", bytes(damaged))
     path = write_shard(tmp_path / "a.tar", members)
     with pytest.raises(RuntimeError, match=r"1 of 6 samples has bad files:\s+.*a\.tar: 2\.l3"):
@@ -346,7 +344,7 @@ def test_liquid_counts_what_it_reads(tmp_path):
         pipeline.run()
     statistics = dali_l3.reader_stats(pipeline, "reader")
     sizes = sum(len(content) for _, content in members)
-    assert 0.3 < statistics["hit_ratio"] < 0.5
+    assert 0.4 < statistics["hit_ratio"] <= 0.5
     second = statistics["epochs"][1]
     assert second["bytes_read"] == pytest.approx((1 - statistics["hit_ratio"]) * sizes, rel=0.1)
     assert {part["formats"]["PNG"]["hits"] for part in statistics["batches"][5:10]} <= {2, 3, 4}

@@ -73,6 +73,7 @@ def test_encode_decode():
         ("image_decoder.py", ["data/mix"]),
         ("long_tail.py", ["data/l3"]),
         ("masks.py", ["data/l3", "../masks/{dir}/{stem}.png"]),
+        ("tar_shards.py", ["data/l3", "data/shards"]),
         ("resume.py", ["data/l3"]),
         ("dynamic_mode.py", ["data/l3"]),
     ],
