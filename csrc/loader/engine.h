@@ -87,8 +87,8 @@ class Engine {
     size_t operator()(const auto &load) const noexcept { return entry(load); }
     bool operator()(const auto &a, const auto &b) const noexcept { return entry(a) == entry(b); }
   };
-  // Some loads of a batch that one thread reads, one after the other: small ones, for each of which it would take longer
-  // to wake a thread than to read them.
+  // Some loads of a batch that one thread reads, one after the other: small ones, for each of which it would take
+  // longer to wake a thread than to read them.
   struct Reading {
     std::vector<std::shared_ptr<Load>> loads;
     std::vector<bool> kept;                    // of each, whether the plan keeps it
