@@ -32,7 +32,7 @@ FileBytes FileReader::read(const Member &member, const Allocate &allocate) {
     Block block = allocate(member.size);
     if (!file->read(member.offset, member.size, block.get()))
       fail_file(path(), "lies beyond the end of the archive, which is no longer what its index says");
-    drop_if_refused(member.archive, *file, member.offset, member.size);
+    if (member.size > 0) drop_if_refused(member.archive, *file, member.offset, member.size);
     return {std::move(block)};
   } catch (const FileError &error) {
     if (error.path != member.archive) throw;

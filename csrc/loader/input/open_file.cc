@@ -82,18 +82,19 @@ bool OpenFile::read(uint64_t offset, size_t size, uint8_t *data) {
 bool OpenFile::read_aligned(uint64_t offset, size_t size, size_t alignment, uint8_t *data) {
   for (size_t done = 0; done < size;) {
     const size_t start = done / alignment * alignment;
+    const bool direct = direct_;  // another thread may find out meanwhile that it is refused
     const ssize_t count =
         pread(descriptor_, data + start, round_up(size, alignment) - start, static_cast<off_t>(offset + start));
     if (count >= 0) {
       if (start + size_t(count) <= done) return false;
       done = start + size_t(count);
-    } else if (direct_ && refuses_direct(errno)) {
+    } else if (direct && refuses_direct(errno)) {
       if (alignment < kPage) {
         sectors_refused_ = true;
         return read_by_copying(offset, size, data);
       }
-      direct_ = false;
       if (fcntl(descriptor_, F_SETFL, 0) != 0) fail_with_errno(path_);
+      direct_ = false;  // only now may others read from anywhere
     } else if (errno != EINTR) {
       fail_with_errno(path_);
     }

@@ -45,7 +45,7 @@ struct System {
   std::function<void(off_t offset, size_t size)> before_read = [](off_t, size_t) {};
 
   std::atomic<int> direct_reads{0}, buffered_reads{0}, dropped{0};
-  std::pair<off_t, off_t> dropped_range;  // the last one
+  std::atomic<off_t> dropped_offset{0}, dropped_size{0};  // the last ones
 };
 
 System *simulated = nullptr;  // null: the system as it is
@@ -99,7 +99,8 @@ extern "C" ssize_t pread(int descriptor, void *data, size_t size, off_t offset) 
 extern "C" int posix_fadvise(int descriptor, off_t offset, off_t size, int advice) {
   if (simulated && advice == POSIX_FADV_DONTNEED) {
     simulated->dropped++;
-    simulated->dropped_range = {offset, size};
+    simulated->dropped_offset = offset;
+    simulated->dropped_size = size;
   }
   return int(syscall(SYS_fadvise64, descriptor, offset, size, advice));
 }
@@ -419,8 +420,8 @@ TEST(members_on_file_systems_that_refuse_direct_reads) {
       const FileBytes read = reader.files.read(Member{path, member_name, 1536, 5000},
                                                [&](size_t size) { return reader.arena.allocate(size); });
       CHECK(equal(read, Bytes(bytes.begin() + 1536, bytes.begin() + 6536)));
-      CHECK_EQUAL(system.dropped_range.first, 1536);
-      CHECK_EQUAL(system.dropped_range.second, 5000);
+      CHECK_EQUAL(system.dropped_offset, 1536);
+      CHECK_EQUAL(system.dropped_size, 5000);
     }
     CHECK_EQUAL(system.direct_reads, 0);
     CHECK_EQUAL(system.dropped, 3);
@@ -482,5 +483,36 @@ TEST(many_threads) {
     }
     CHECK_EQUAL(wrong, 0);
     CHECK(refuse ? warnings == 1 : warnings <= 1);
+  }
+}
+
+TEST(many_threads_find_out_that_an_archive_refuses_direct_reads) {
+  const Folder folder;
+  const Bytes bytes = random_bytes(200'000);
+  const std::string path = folder.add("archive", bytes), member_name = "member";
+  for (int round = 0; round < 100; round++) {
+    Simulation system;
+    system.direct_read_error = EINVAL;
+    std::atomic<int> wrong{0};
+    Arena arena(0);
+    FileReader reader(ReadMode::direct, [](const std::string &) {});
+    {
+      std::vector<std::jthread> threads;
+      for (uint64_t thread = 0; thread < 4; thread++) {
+        threads.emplace_back([&, thread] {
+          for (uint64_t i = 0; i < 5; i++) {
+            const uint64_t offset = 512 * (1 + thread + 8 * i);
+            try {
+              const FileBytes read = reader.read(Member{path, member_name, offset, 3000},
+                                                 [&](size_t size) { return arena.allocate(size); });
+              wrong += !equal(read, Bytes(bytes.begin() + ptrdiff_t(offset), bytes.begin() + ptrdiff_t(offset + 3000)));
+            } catch (const std::runtime_error &) {
+              wrong++;
+            }
+          }
+        });
+      }
+    }
+    CHECK_EQUAL(wrong, 0);
   }
 }
