@@ -128,7 +128,8 @@ ArchiveIndex read_index(const std::string &path, const std::string &archive) {
   const TarMember &last = index.members.back();
   if (!is_tar_member(last.offset, last.size, read_at(file)))
     fail_file(path, "does not fit " + archive + ", which has no member of " + std::to_string(last.size) +
-                        " bytes at byte " + std::to_string(last.offset) + ". Make it anew: dali-l3 index --overwrite " + archive);
+                        " bytes at byte " + std::to_string(last.offset) + ". Make it anew: dali-l3 index --overwrite " +
+                        archive);
   return index;
 }
 
