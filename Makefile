@@ -24,7 +24,7 @@ help:
 	@echo "make lint    check format, style and types; make format mends the format"
 	@echo "make docs    build the site with the guide and the reference: build/docs/index.html"
 	@echo "make test-ptx-full    the GPU's compiled kernels on the CPU, with more random images than in make test"
-	@echo "make fuzz    fuzz the decoder and the readers' checks with libFuzzer (needs clang); SECONDS=300, for each"
+	@echo "make fuzz    fuzz the decoder, the readers' checks and archives with libFuzzer (needs clang); SECONDS=300, for each"
 	@echo "make build   install the package with everything it needs into .venv"
 	@echo "make clean   remove .venv and build"
 
@@ -127,9 +127,10 @@ SECONDS ?= 300
 fuzz: venv
 	cmake -S tests/fuzz -B build/fuzz -DCMAKE_CXX_COMPILER=clang++
 	cmake --build build/fuzz --parallel $(JOBS)
-	mkdir -p build/fuzz/corpus build/fuzz/files
+	mkdir -p build/fuzz/corpus build/fuzz/files build/fuzz/archives
 	build/fuzz/decode_fuzzer -max_total_time=$(SECONDS) build/fuzz/corpus tests/data/golden
 	build/fuzz/file_check_fuzzer -max_total_time=$(SECONDS) build/fuzz/files tests/data/golden
+	build/fuzz/archive_fuzzer -max_total_time=$(SECONDS) build/fuzz/archives
 
 clean:
 	rm -rf $(VENV) build

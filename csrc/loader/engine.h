@@ -3,12 +3,12 @@
 
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
-#include <future>
+#include <latch>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -38,7 +38,7 @@ class Engine {
   /** A sample. */
   struct Delivered {
     std::shared_ptr<const Sample> files;  ///< to be held for as long as anybody uses them, also after the engine
-    std::string_view path;                ///< of the image, as the catalogue has it; the engine's
+    std::string name;                     ///< of the image; see name_of()
     int label;
   };
   using Batch = std::vector<Delivered>;
@@ -87,19 +87,30 @@ class Engine {
     size_t operator()(const auto &load) const noexcept { return entry(load); }
     bool operator()(const auto &a, const auto &b) const noexcept { return entry(a) == entry(b); }
   };
+  // Some loads of a batch that one thread reads, one after the other: small ones, for each of which it would take
+  // longer to wake a thread than to read them.
+  struct Reading {
+    std::vector<std::shared_ptr<Load>> loads;
+    std::vector<bool> kept;                    // of each, whether the plan keeps it
+    std::vector<std::exception_ptr> problems;  // of each; null if there is none
+    uint64_t bytes = 0;
+    std::latch done{1};
+  };
   // A place in a batch.
   struct Place {
     std::shared_ptr<Load> load;
     PlannedSample plan;
     bool in_memory;                         // when it was scheduled
-    std::shared_future<void> reading = {};  // of the first place with this load; throws as often as it is asked
+    std::shared_ptr<Reading> reading = {};  // of the first place with this load
+    size_t number = 0;                      // of its load in that
   };
 
   void start_at(int64_t batch);
   void warn_of_unused_cache() const;
   void schedule_batch();
   Place schedule(const PlannedSample &planned);
-  void start_reading(Place &place);
+  void add_to_reading(Place &place);
+  void start_reading();
   void finish(const Place &place, BatchPart &part);
   Delivered deliver(const std::shared_ptr<Load> &load) const;
   Delivered replacement(uint32_t bad, const std::string &problem, BatchPart &part);
@@ -118,7 +129,9 @@ class Engine {
   std::deque<std::vector<Place>> scheduled_;
   std::shared_ptr<Load> last_scheduled_;                              // what padding repeats
   std::unordered_set<std::shared_ptr<Load>, ByEntry, ByEntry> held_;  // what the plan keeps in memory
-  std::vector<PlannedSample> plan_;  // of one batch; a member, so that its memory is not allocated anew
+  std::shared_ptr<Reading> reading_;  // not started yet; null outside of schedule_batch()
+  size_t loads_at_once_ = 1;          // of a reading, at most
+  std::vector<PlannedSample> plan_;   // of one batch; a member, so that its memory is not allocated anew
 
   // As of the batch delivered last.
   int64_t epoch_ = 0;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "archives.h"
 #include "arrays.h"
 #include "batch.h"
 #include "l3/l3.h"
@@ -197,6 +198,7 @@ PYBIND11_MODULE(_core, module) {
   module.attr("SNIFFED_BYTES") = dali_l3::loader::kSniffedBytes;
   module.attr("PAGE_SIZE") = dali_l3::loader::kPage;
   module.attr("MAX_METADATA") = static_cast<int>(L3_MAX_METADATA);
+  define_archives(module);
   module.def("backend", &l3_backend);
   module.def("set_backend", &set_backend, py::arg("name"));
 }

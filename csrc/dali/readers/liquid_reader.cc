@@ -45,11 +45,11 @@ to fill.
 
 It takes the arguments of ``readers.multi_format``, except that it always shuffles the whole shard for every epoch, and keeps its shard.
 
-The outputs are the image files, the files of the `companions`, if any, and the labels. They are handed to the pipeline without being
+The outputs are the image files, the files of the `companions`, if any, and the labels; with `paths` the components of `ext` and, with
+`label_ext`, the labels. They are handed to the pipeline without being
 copied; the memory of what the pipeline holds, and of what is read ahead, comes on top of `cache_size`.)code")
     .NumInput(0)
-    .NumOutput(2)
-    .AdditionalOutputsFn(dali_l3::CompanionOutputs)
+    .OutputFn(dali_l3::Outputs)
     .AddOptionalArg("cache_size", R"code(Bytes of memory for what is kept from epoch to epoch.)code", int64_t{0})
     .AddOptionalArg("policy", R"code(What is kept:
 

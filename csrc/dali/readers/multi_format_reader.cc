@@ -47,10 +47,10 @@ DALI_SCHEMA(readers__MultiFormat)
 It takes the arguments of ``readers.file`` and, unless `mix` is given, delivers the same samples in the same order. Files are handed to the
 pipeline without being copied.
 
-The outputs are the image files, the files of the `companions`, if any, and the labels.)code")
+The outputs are the image files, the files of the `companions`, if any, and the labels; with `paths` the components of `ext` and, with
+`label_ext`, the labels.)code")
     .NumInput(0)
-    .NumOutput(2)
-    .AdditionalOutputsFn(dali_l3::CompanionOutputs)
+    .OutputFn(dali_l3::Outputs)
     .AddOptionalArg<std::string>(
         "mix", R"code(``"dataset"``: every batch holds the formats in the proportions that they have in the shard.
 

@@ -28,12 +28,12 @@ void Share(dali::TensorList<CPUBackend> &output, int i, const loader::Engine::De
   std::shared_ptr<void> data(sample.files, file.block ? file.block.get() : &nothing);
   output.SetSample(i, std::move(data), file.size(), false, dali::TensorShape<>{static_cast<int64_t>(file.size())},
                    DALI_UINT8, dali::CPU_ONLY_DEVICE_ID, dali::AccessOrder::host());
-  output.SetSourceInfo(i, std::string(sample.path));
+  output.SetSourceInfo(i, sample.name);
 }
 
-}  // namespace
-
 int CompanionOutputs(const dali::OpSpec &spec) {
+  if (std::vector<std::string> ext; spec.TryGetRepeatedArgument(ext, "ext") && !ext.empty())
+    return static_cast<int>(ext.size()) - 1;
   std::vector<std::string> companions, companion_files, files;
   spec.TryGetRepeatedArgument(companions, "companions");
   spec.TryGetRepeatedArgument(companion_files, "companion_files");
@@ -42,11 +42,18 @@ int CompanionOutputs(const dali::OpSpec &spec) {
   return static_cast<int>(companion_files.size() / std::max<size_t>(files.size(), 1));
 }
 
+// Labels in archives are an output where somebody has said what they are.
+bool HasLabels(const dali::OpSpec &spec) { return !spec.ArgumentDefined("paths") || spec.ArgumentDefined("label_ext"); }
+
 // That of the first companions, or of the labels.
-static std::optional<dali::DALIDataType> SecondOutputType(const dali::OpSpec &spec) {
+std::optional<dali::DALIDataType> SecondOutputType(const dali::OpSpec &spec) {
   if (CompanionOutputs(spec) > 0) return DALI_UINT8;
   return spec.GetArgument<int>("label_columns") > 0 ? DALI_FLOAT : DALI_INT32;
 }
+
+}  // namespace
+
+int Outputs(const dali::OpSpec &spec) { return 1 + CompanionOutputs(spec) + HasLabels(spec); }
 
 loader::ShardOptions ShardArguments(const dali::OpSpec &spec) {
   loader::ShardOptions shards;
@@ -116,6 +123,7 @@ loader::CatalogueOptions Reader::ListingOptions() const {
   if (std::vector<std::string> paths; spec_.TryGetRepeatedArgument(paths, "companion_files"))
     options.companion_files = std::move(paths);
   spec_.TryGetRepeatedArgument(options.missing_companions, "missing_companions");
+  options.archives = ArchiveArguments();
   if (spec_.ArgumentDefined("subset_indices"))
     options.subset.indices = spec_.GetRepeatedArgument<int64_t>("subset_indices");
   if (std::vector<std::string> files; spec_.TryGetRepeatedArgument(files, "subset_files"))
@@ -124,6 +132,26 @@ loader::CatalogueOptions Reader::ListingOptions() const {
     options.subset.range = std::move(range);
   options.subset.seed = spec_.GetArgument<int64_t>("subset_seed");
   options.weights = sampling_.weighting.weights;
+  return options;
+}
+
+std::optional<loader::ArchiveOptions> Reader::ArchiveArguments() const {
+  if (!spec_.ArgumentDefined("paths")) {
+    for (const char *argument :
+         {"index_paths", "ext", "missing_component_behavior", "case_sensitive_extensions", "label_ext", "label_field"})
+      if (spec_.ArgumentDefined(argument))
+        throw std::invalid_argument(std::string("The argument ") + argument + " needs the argument paths");
+    return std::nullopt;
+  }
+  loader::ArchiveOptions options;
+  spec_.TryGetRepeatedArgument(options.paths, "paths");
+  if (std::vector<std::string> paths; spec_.TryGetRepeatedArgument(paths, "index_paths"))
+    options.index_paths = std::move(paths);
+  spec_.TryGetRepeatedArgument(options.ext, "ext");
+  options.missing_component_behavior = spec_.GetArgument<std::string>("missing_component_behavior");
+  options.case_sensitive_extensions = spec_.GetArgument<bool>("case_sensitive_extensions");
+  if (std::string ext; spec_.TryGetArgument(ext, "label_ext")) options.label_ext = std::move(ext);
+  if (std::string field; spec_.TryGetArgument(field, "label_field")) options.label_field = std::move(field);
   return options;
 }
 
@@ -167,7 +195,8 @@ bool Reader::SetupImpl(std::vector<dali::OutputDesc> & /*outputs*/, const dali::
 void Reader::RunImpl(dali::Workspace &ws) {
   const loader::Engine::Batch batch = engine().next_batch();
   const int size = static_cast<int>(batch.size());
-  const int files = ws.NumOutput() - 1;
+  const int files = 1 + CompanionOutputs(spec_);
+  std::vector<dali::TensorList<CPUBackend> *> outputs;  // found once: it takes DALI longer than to set a sample
   for (int f = 0; f < files; f++) {
     auto &output = ws.Output<CPUBackend>(f);
     output.Reset();
@@ -175,13 +204,14 @@ void Reader::RunImpl(dali::Workspace &ws) {
     output.set_type(DALI_UINT8);
     output.set_sample_dim(1);
     output.SetSize(size);
+    outputs.push_back(&output);
   }
   for (int i = 0; i < size; i++) {
-    Share(ws.Output<CPUBackend>(0), i, batch[i], batch[i].files->image);
-    int f = 1;
-    for (const loader::FileBytes &companion : batch[i].files->companions)
-      Share(ws.Output<CPUBackend>(f++), i, batch[i], companion);
+    auto output = outputs.begin();
+    Share(**output++, i, batch[i], batch[i].files->image);
+    for (const loader::FileBytes &companion : batch[i].files->companions) Share(**output++, i, batch[i], companion);
   }
+  if (!HasLabels(spec_)) return;
   auto &labels = ws.Output<CPUBackend>(files);
   if (label_columns_ > 0) {
     labels.Resize(dali::uniform_list_shape<1>(size, {label_columns_}), DALI_FLOAT);
@@ -270,9 +300,46 @@ together with its image.)code",
 
 All companions of the first file, then those of the second, and so on.)code",
         nullptr)
+    .AddOptionalArg<std::vector<std::string>>(
+        "paths", R"code(Tar archives ("shards" of webdataset) that hold the samples, in the place of `file_root`.
+
+Each is a path, a pattern such as ``"train-*.tar"``, a range such as ``"train-{000..015}.tar"``, or a text file whose name ends with
+``.txt`` that lists these. The outputs are the components of `ext`, in this order, and the labels if `label_ext` is given.)code",
+        nullptr)
+    .AddOptionalArg<std::vector<std::string>>(
+        "index_paths",
+        R"code(The indices of the archives in `paths`, one for each, as ``dali-l3 index`` or DALI's ``wds2idx`` writes them.
+
+By default the file beside each archive, with ``.idx`` in the place of ``.tar``. Where there is none, it is made and kept there or, if that
+is not possible, in the user's cache.)code",
+        nullptr)
+    .AddOptionalArg<std::vector<std::string>>(
+        "ext",
+        R"code(Extensions of the files of a sample in `paths`: first that of the image, then one for each companion.
+
+The extension of a file is what is behind the first dot of its name; files that have the rest of the name in common make a sample.
+Alternatives are separated by semicolons: ``["jpg;png", "seg.png"]``.)code",
+        nullptr)
+    .AddOptionalArg("missing_component_behavior",
+                    R"code(What to do about samples in `paths` that lack a component of `ext`.
+
+* ``"empty"``: the output of a companion has no bytes. A sample without its image is bad; see `on_error`.
+* ``"skip"``: the sample is left out, also if it lacks its label.
+* ``"error"``: the sample is bad.)code",
+                    dali_l3::loader::kMissingIsEmpty)
+    .AddOptionalArg("case_sensitive_extensions",
+                    R"code(Whether upper and lower case differ in `ext` and `label_ext`.)code", true)
+    .AddOptionalArg<std::string>(
+        "label_ext",
+        R"code(Extension of the file with the label of each sample in `paths`, such as ``"cls"``.
+
+It holds an integer, or `label_columns` numbers, as text, or as JSON with `label_field`. It is read when the pipeline is built.)code",
+        nullptr)
+    .AddOptionalArg<std::string>("label_field",
+                                 R"code(Where the label is in JSON: a key, or keys with dots between.)code", nullptr)
     .AddOptionalArg("label_columns", R"code(How many numbers a label has, to be delivered as float32.
 
-They are in `label_values`, or at the end of each line of `file_list`. By default, labels are integers.)code",
+They are in `label_values`, at the end of each line of `file_list`, or in the files of `label_ext`. By default, labels are integers.)code",
                     0)
     .AddOptionalArg<std::vector<float>>(
         "label_values",

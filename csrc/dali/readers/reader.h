@@ -17,8 +17,8 @@
 
 namespace dali_l3 {
 
-// The outputs that a reader has for companions.
-int CompanionOutputs(const dali::OpSpec &spec);
+// The outputs that a reader has: the image, its companions and, unless archives have none, the label.
+int Outputs(const dali::OpSpec &spec);
 
 // Which samples form an epoch, and how often they come.
 loader::ShardOptions ShardArguments(const dali::OpSpec &spec);
@@ -51,6 +51,7 @@ class Reader : public dali::Operator<dali::CPUBackend> {
  private:
   loader::ReadingArguments ReadArguments() const;
   loader::CatalogueOptions ListingOptions() const;
+  std::optional<loader::ArchiveOptions> ArchiveArguments() const;
   loader::Engine &engine() const;
   int64_t Seed() const;  // of the argument
   // What the next batch follows from, except the number of batches since.

@@ -1,24 +1,18 @@
 #include "dataset/catalogue.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <future>
 #include <stdexcept>
 #include <unordered_set>
 #include <utility>
 
-#include "checks/file_check.h"
 #include "dataset/companions.h"
 #include "dataset/counted.h"
 #include "dataset/discovery.h"
 #include "dataset/file_list.h"
+#include "dataset/inspection.h"
 #include "input/arena.h"
 #include "input/file_reading.h"
-#include "input/open_file.h"
-#include "input/read_pool.h"
 
 namespace dali_l3::loader {
 namespace {
@@ -26,15 +20,31 @@ namespace {
 // Bad files that an error shows, and that a warning shows each.
 constexpr size_t kShown = 20;
 
-// Entries that a thread looks at in one go.
-constexpr size_t kStretch = 256;
+void require(bool condition, const char *message) {
+  if (!condition) throw std::runtime_error(message);
+}
+
+void check_archive_arguments(const CatalogueOptions &options) {
+  require(!options.file_root && !options.file_list && !options.files,
+          "The argument paths, of archives, excludes file_root, file_list and files");
+  require(!options.labels && !options.label_values,
+          "The labels of archives are in these: label_ext says where. labels and label_values are for files");
+  require(
+      options.companions.empty() && !options.companion_files,
+      "The companions in archives are named by ext, behind the image. companions and companion_files are for files");
+  require(options.missing_companions == std::vector<std::string>{kMissingIsBad},
+          "The argument missing_companions is for files, missing_component_behavior for archives");
+  require(!options.archives->label_field || options.archives->label_ext,
+          "The argument label_field needs the argument label_ext, the extension of files in JSON");
+  require(options.label_columns >= 0, "The argument label_columns must not be negative");
+  require(options.label_columns == 0 || options.archives->label_ext,
+          "The argument label_columns goes with label_ext, where labels are in archives");
+}
 
 void check_arguments(const CatalogueOptions &options) {
-  const auto require = [](bool condition, const char *message) {
-    if (!condition) throw std::runtime_error(message);
-  };
-  require(options.file_root || options.file_list || options.files,
-          "One of the arguments file_root, file_list and files is needed");
+  require(options.file_root || options.file_list || options.files || options.archives,
+          "One of the arguments file_root, file_list, files and paths is needed");
+  if (options.archives) return check_archive_arguments(options);
   require(!(options.file_list && options.files), "The arguments file_list and files exclude each other");
   require(!options.labels || options.files, "The argument labels needs the argument files");
   require(!options.label_values || options.files, "The argument label_values needs the argument files");
@@ -81,7 +91,16 @@ DiscoveryOptions discovery_options(const CatalogueOptions &options) {
   return {options.file_filters, options.dir_filters, options.case_sensitive_filter};
 }
 
-void list_files(const CatalogueOptions &options, Catalogue &catalogue) {
+// Returns where the labels of the entries are, if they are in archives.
+std::vector<File> list_files(const CatalogueOptions &options, Catalogue &catalogue) {
+  if (options.archives) {
+    ArchiveListing listing = list_archives(*options.archives, options.threads, options.cancelled);
+    catalogue.root = std::move(listing.root);
+    catalogue.archives = std::move(listing.archives);
+    catalogue.entries = std::move(listing.entries);
+    catalogue.problems = std::move(listing.problems);
+    return std::move(listing.label_files);
+  }
   if (options.files) {
     for (size_t i = 0; i < options.files->size(); i++)
       add_entry(catalogue, (*options.files)[i], options.labels ? (*options.labels)[i] : static_cast<int>(i));
@@ -97,6 +116,7 @@ void list_files(const CatalogueOptions &options, Catalogue &catalogue) {
     for (DiscoveredFile &file : found.files) add_entry(catalogue, std::move(file.path), file.label);
     catalogue.problems = std::move(found.problems);
   }
+  return {};
 }
 
 void add_weights(const std::vector<float> &weights, std::vector<Entry> &entries) {
@@ -104,11 +124,6 @@ void add_weights(const std::vector<float> &weights, std::vector<Entry> &entries)
     throw std::runtime_error("The argument weights has " + counted(weights.size(), "number") +
                              ", but the dataset has " + counted(entries.size(), "sample"));
   for (size_t i = 0; i < entries.size(); i++) entries[i].weight = weights[i];
-}
-
-// What to do where companion `c` does not exist.
-const std::string &if_missing(const CatalogueOptions &options, size_t c) {
-  return options.missing_companions[options.missing_companions.size() == 1 ? 0 : c];
 }
 
 void add_companions(const CatalogueOptions &options, Catalogue &catalogue) {
@@ -138,94 +153,18 @@ void check_strictly(const Catalogue &catalogue) {
   std::vector<std::string> problems = catalogue.problems;
   std::unordered_set<std::string> seen;
   for (const Entry &entry : catalogue.entries)
-    if (!seen.insert(entry.file.path).second)
-      problems.push_back(full_path(catalogue.root, entry.file.path) + " is listed twice");
+    if (!seen.insert(name_of(catalogue.archives, entry.file)).second)
+      problems.push_back(full_name(catalogue, entry.file) + " is listed twice");
   if (!problems.empty())
     throw std::runtime_error("The dataset has " + counted(problems.size(), "problem") + ":" + shown(problems));
 }
 
-// Finds out a file's size and, if it is to be sniffed, its format. Throws what is wrong with it.
-FileFormat look_at_file(const std::string &path, bool sniffs, bool checks_header, File &file) {
-  const OpenFile open(path);
-  file.size = open.size();
-  check_size(path, file.size);
-  if (!sniffs) return FileFormat::unknown;
-  const auto read = [&](uint64_t offset, std::span<uint8_t> bytes) { return open.read_at(offset, bytes); };
-  uint8_t bytes[std::max(kSniffedBytes, kLfsBytes)];
-  const std::span<const uint8_t> head(bytes, read(0, bytes));
-  refuse_lfs_pointer(path, head);
-  if (checks_header) refuse_garbage(path, head);
-  const FileFormat format = sniff(head);
-  if (checks_header) check_header(path, format, file.size, read);
-  return format;
-}
-
-bool is_missing(const std::string &path) {
-  struct stat status;
-  return stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR);
-}
-
-// What takes the place of missing companions must not be missing, whether it is needed or not: it may be a name
-// misspelt.
-void check_replacements(const CatalogueOptions &options, const std::string &root) {
-  for (const std::string &replacement : options.missing_companions) {
-    if (replacement == kMissingIsBad || replacement == kMissingIsEmpty) continue;
-    if (const std::string path = full_path(root, replacement); is_missing(path))
-      throw std::runtime_error("missing_companions is \"" + replacement +
-                               "\", but must be \"error\", \"empty\" or the path of a file, and there is no " + path);
-  }
-}
-
-// Finds out the size of companion `c` of an image, whose path is empty if a list has none, or puts what it may be
-// replaced by in its place. Throws what is wrong with it.
-void look_at_companion(const CatalogueOptions &options, const std::string &root, size_t c, Entry &entry) {
-  File &companion = entry.companions[c];
-  const std::string &replacement = if_missing(options, c);
-  if (replacement == kMissingIsBad && companion.path.empty())
-    fail_file(full_path(root, entry.file.path), "the path of its companion " + std::to_string(c) + " is empty");
-  if (replacement != kMissingIsBad && (companion.path.empty() || is_missing(full_path(root, companion.path)))) {
-    companion = {replacement == kMissingIsEmpty ? "" : replacement};
-    if (companion.path.empty()) return;
-  }
-  look_at_file(full_path(root, companion.path), options.check_headers, options.check_headers, companion);
-}
-
-// What is wrong with an entry's files; empty if nothing is.
-std::string look_at(const CatalogueOptions &options, const std::string &root, Entry &entry) {
-  const bool checks = options.check_headers, sniffs = options.sniff || checks;
-  try {
-    if (sniffs || options.sizes) {
-      const std::string path = full_path(root, entry.file.path);
-      entry.format = look_at_file(path, sniffs, checks, entry.file);
-      if (sniffs && entry.format == FileFormat::unknown) fail_file(path, "of no known image format");
-    }
-    for (size_t c = 0; c < entry.companions.size(); c++) look_at_companion(options, root, c, entry);
-  } catch (const std::runtime_error &error) {
-    return error.what();
-  }
-  return "";
-}
-
-// What is wrong with each entry, found by many threads.
-std::vector<std::string> look_at_all(const CatalogueOptions &options, Catalogue &catalogue) {
-  std::vector<Entry> &entries = catalogue.entries;
-  std::vector<std::string> problems(entries.size());
-  ReadPool pool(options.threads);
-  std::vector<std::future<void>> stretches;
-  for (size_t first = 0; first < entries.size(); first += kStretch) {
-    stretches.push_back(pool.submit([&, first] {
-      for (size_t i = first; i < std::min(first + kStretch, entries.size()); i++) {
-        if (options.cancelled && *options.cancelled) return;
-        problems[i] = look_at(options, catalogue.root, entries[i]);
-      }
-    }));
-  }
-  for (auto &stretch : stretches) stretch.get();
-  if (options.cancelled && *options.cancelled) throw std::runtime_error("The listing of the dataset was interrupted");
-  return problems;
-}
-
 std::string nothing_found(const std::string &root) { return "No files found" + (root.empty() ? "" : " in " + root); }
+
+std::string companion_name(const CatalogueOptions &options, size_t c) {
+  if (options.archives) return options.archives->ext[c + 1];
+  return options.companion_files ? std::to_string(c) : options.companions[c];
+}
 
 // Reports how many images lack a companion that may be missing, and which.
 void report_missing_companions(const CatalogueOptions &options, Catalogue &catalogue) {
@@ -235,12 +174,11 @@ void report_missing_companions(const CatalogueOptions &options, Catalogue &catal
     const std::string path = replacement == kMissingIsEmpty ? "" : replacement;
     std::vector<std::string> lacking;
     for (const Entry &entry : catalogue.entries)
-      if (entry.companions[c].path == path) lacking.push_back(full_path(catalogue.root, entry.file.path));
+      if (entry.companions[c].path == path) lacking.push_back(full_name(catalogue, entry.file));
     if (lacking.empty()) continue;
     catalogue.problems.push_back(std::to_string(lacking.size()) + " of " + counted(catalogue.entries.size(), "sample") +
                                  (lacking.size() == 1 ? " has" : " have") + " no companion " +
-                                 (options.companion_files ? std::to_string(c) : options.companions[c]) + ":" +
-                                 shown(lacking) + "\n" +
+                                 companion_name(options, c) + ":" + shown(lacking) + "\n" +
                                  (path.empty() ? "Their output is empty" : path + " takes its place"));
   }
 }
@@ -280,6 +218,7 @@ uint64_t memory_of(const Entry &entry) {
 }
 
 size_t companion_count(const CatalogueOptions &options) {
+  if (options.archives) return options.archives->ext.empty() ? 0 : options.archives->ext.size() - 1;
   if (!options.companion_files) return options.companions.size();
   if (!options.companions.empty())
     throw std::runtime_error("The arguments companions and companion_files exclude each other");
@@ -289,6 +228,11 @@ size_t companion_count(const CatalogueOptions &options) {
     throw std::runtime_error("The argument companion_files has " + counted(paths, "path") +
                              ", which is no multiple of the " + counted(files, "file"));
   return paths / files;
+}
+
+std::string full_name(const Catalogue &catalogue, const File &file) {
+  if (!file.is_member()) return full_path(catalogue.root, file.path);
+  return member_path(full_path(catalogue.root, catalogue.archives[file.archive]), file.path);
 }
 
 std::string full_path(const std::string &root, const std::string &path) {
@@ -307,13 +251,15 @@ Catalogue list_dataset(const CatalogueOptions &options) {
   Catalogue catalogue;
   catalogue.root = root_of(options);
   check_replacements(options, catalogue.root);
-  list_files(options, catalogue);
+  Inspection inspection(options, catalogue, list_files(options, catalogue));
   if (options.strict) check_strictly(catalogue);
   add_companions(options, catalogue);
   if (options.weights) add_weights(*options.weights, catalogue.entries);
-  select(options.subset, options.label_columns == 0, catalogue.entries);
-  if (options.sniff || options.sizes || options.check_headers || companion_count(options) > 0)
-    remove_bad(options, look_at_all(options, catalogue), catalogue);
+  const bool by_label = options.label_columns == 0;
+  if (options.subset.range && by_label) inspection.read_labels();  // a part holds them in proportion
+  select(options.subset, by_label, catalogue.entries, catalogue.archives);
+  if (options.sniff || options.sizes || options.check_headers || options.archives || companion_count(options) > 0)
+    remove_bad(options, inspection.look_at_all(), catalogue);
   report_missing_companions(options, catalogue);
   if (catalogue.entries.empty())
     throw std::runtime_error(nothing_found(catalogue.root) +

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "dataset/archive_listing.h"
 #include "dataset/entry.h"
 #include "dataset/subset.h"
 
@@ -29,6 +30,8 @@ struct CatalogueOptions {
   int label_columns = 0;  ///< how many of them a label has; 0: labels are integers
   std::vector<std::string> file_filters = {"*"}, dir_filters = {"*"};
   bool case_sensitive_filter = false;
+  /** Archives in the place of all of these. */
+  std::optional<ArchiveOptions> archives = {};
   /** @} */
 
   std::vector<std::string> companions = {};  ///< path templates, relative to the root; see companions.h
@@ -54,6 +57,7 @@ struct CatalogueOptions {
 
 struct Catalogue {
   std::string root;
+  std::vector<std::string> archives = {};  ///< relative to the root, or absolute
   std::vector<Entry> entries;
   std::vector<float> label_values;    ///< with label_columns: so many for each label
   std::vector<std::string> problems;  ///< what users may not expect, a line each, and last all that was left out
@@ -79,6 +83,9 @@ uint64_t memory_of(const Entry &entry);
 
 /** How many companions an image has. @throws std::runtime_error if the options contradict each other */
 size_t companion_count(const CatalogueOptions &options);
+
+/** What messages call a file: its full path; a member, "archive: name". */
+std::string full_name(const Catalogue &catalogue, const File &file);
 
 /** `path` relative to `root`; absolute paths stay as they are. */
 std::string full_path(const std::string &root, const std::string &path);

@@ -7,7 +7,8 @@ namespace dali_l3::loader {
 Settings fingerprint(const Catalogue &catalogue, bool formats, bool sizes) {
   Checksum name, label, format, size;
   for (const Entry &entry : catalogue.entries) {
-    name.add(entry.file.path.c_str(), entry.file.path.size() + 1);  // the zero parts it from the next
+    const std::string called = name_of(catalogue.archives, entry.file);
+    name.add(called.c_str(), called.size() + 1);  // the zero parts it from the next
     label.add(&entry.label, sizeof entry.label);
     if (formats) format.add(&entry.format, sizeof entry.format);
     const uint64_t bytes = sizes ? memory_of(entry) : 0;

@@ -29,14 +29,15 @@ std::vector<bool> choose_indices(const std::vector<int64_t> &indices, const std:
   return chosen;
 }
 
-std::vector<bool> choose_files(const std::vector<std::string> &files, const std::vector<Entry> &entries) {
+std::vector<bool> choose_files(const std::vector<std::string> &files, const std::vector<Entry> &entries,
+                               const std::vector<std::string> &archives) {
   std::unordered_map<std::string_view, bool> found;
   for (const std::string &file : files)
     if (!found.emplace(file, false).second)
       throw std::runtime_error("The argument subset names " + file + " twice: use weights to read samples more often");
   std::vector<bool> chosen(entries.size());
   for (size_t i = 0; i < entries.size(); i++) {
-    const auto file = found.find(entries[i].file.path);
+    const auto file = found.find(name_of(archives, entries[i].file));
     if (file == found.end()) continue;
     chosen[i] = file->second = true;
   }
@@ -47,7 +48,7 @@ std::vector<bool> choose_files(const std::vector<std::string> &files, const std:
   if (count > 0)
     throw std::runtime_error("The argument subset names " + counted(count, "file") +
                              " that the dataset does not have:" + unknown + (count > kShown ? "\n  …" : "") +
-                             "\nIts files have names such as " + entries.front().file.path);
+                             "\nIts files have names such as " + name_of(archives, entries.front().file));
   return chosen;
 }
 
@@ -66,19 +67,21 @@ std::vector<bool> choose_range(const std::vector<float> &range, int64_t seed, bo
   return chosen;
 }
 
-std::vector<bool> choose(const Subset &subset, bool by_label, const std::vector<Entry> &entries) {
+std::vector<bool> choose(const Subset &subset, bool by_label, const std::vector<Entry> &entries,
+                         const std::vector<std::string> &archives) {
   if (subset.indices) return choose_indices(*subset.indices, entries);
-  if (subset.files) return choose_files(*subset.files, entries);
+  if (subset.files) return choose_files(*subset.files, entries, archives);
   return choose_range(*subset.range, subset.seed, by_label, entries);
 }
 
 }  // namespace
 
-void select(const Subset &subset, bool by_label, std::vector<Entry> &entries) {
+void select(const Subset &subset, bool by_label, std::vector<Entry> &entries,
+            const std::vector<std::string> &archives) {
   if (subset.indices.has_value() + subset.files.has_value() + subset.range.has_value() > 1)
     throw std::runtime_error("The arguments subset_indices, subset_files and subset_range exclude each other");
   if (subset.all() || entries.empty()) return;
-  const std::vector<bool> chosen = choose(subset, by_label, entries);
+  const std::vector<bool> chosen = choose(subset, by_label, entries, archives);
   std::vector<Entry> selected;
   for (size_t i = 0; i < entries.size(); i++)
     if (chosen[i]) selected.push_back(std::move(entries[i]));

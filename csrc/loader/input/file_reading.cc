@@ -1,8 +1,7 @@
 #include "input/file_reading.h"
 
+#include <memory>
 #include <utility>
-
-#include "input/open_file.h"
 
 namespace dali_l3::loader {
 
@@ -13,22 +12,40 @@ void check_size(const std::string &path, uint64_t size) {
 }
 
 FileReader::FileReader(ReadMode mode, std::function<void(const std::string &)> warn)
-    : mode_(mode), warn_(std::move(warn)) {}
+    : mode_(mode), warn_(std::move(warn)), archives_(mode == ReadMode::direct) {}
 
 FileBytes FileReader::read(const std::string &path, const Allocate &allocate) {
   OpenFile file(path, mode_ == ReadMode::direct);
   const uint64_t size = file.size();
   check_size(path, size);
   Block block = allocate(size);
-  if (!file.read(block.get(), size) || file.size() != size) fail_file(path, "changed its size while it was read");
-  if (mode_ == ReadMode::direct && !file.direct()) {
-    file.drop_from_page_cache();
-    if (!warned_.test_and_set()) {
-      warn_(path +
-            ": the file system refuses direct reads; its files are read through the page cache, which is slower");
-    }
-  }
+  if (!file.read(0, size, block.get()) || file.size() != size) fail_file(path, "changed its size while it was read");
+  drop_if_refused(path, file, 0, 0);
   return {std::move(block)};
+}
+
+FileBytes FileReader::read(const Member &member, const Allocate &allocate) {
+  const auto path = [&] { return member_path(member.archive, member.name); };
+  if (member.size > kMaxFileSize) check_size(path(), member.size);
+  try {
+    const std::shared_ptr<OpenFile> file = archives_.open(member.archive);
+    Block block = allocate(member.size);
+    if (!file->read(member.offset, member.size, block.get()))
+      fail_file(path(), "lies beyond the end of the archive, which is no longer what its index says");
+    if (member.size > 0) drop_if_refused(member.archive, *file, member.offset, member.size);
+    return {std::move(block)};
+  } catch (const FileError &error) {
+    if (error.path != member.archive) throw;
+    fail_file(path(), error.problem, error.number);
+  }
+}
+
+void FileReader::drop_if_refused(const std::string &path, OpenFile &file, uint64_t offset, size_t size) {
+  if (mode_ != ReadMode::direct || file.direct()) return;
+  file.drop_from_page_cache(offset, size);
+  if (!warned_.test_and_set()) {
+    warn_(path + ": the file system refuses direct reads; its files are read through the page cache, which is slower");
+  }
 }
 
 }  // namespace dali_l3::loader

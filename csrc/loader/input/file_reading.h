@@ -1,4 +1,4 @@
-// Reads whole files into memory that the caller provides.
+// Reads files, or ranges of them, into memory that the caller provides.
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,8 @@
 #include <string>
 
 #include "input/arena.h"
+#include "input/open_file.h"
+#include "input/open_files.h"
 
 namespace dali_l3::loader {
 
@@ -28,8 +30,18 @@ void check_size(const std::string &path, uint64_t size);
 
 enum class ReadMode {
   buffered,  ///< through the page cache
-  direct,  ///< past it (O_DIRECT); where the file system refuses that, through it, dropping the file's pages afterwards
+  direct,    ///< past it (O_DIRECT); where the file system refuses that, through it, dropping the pages afterwards
 };
+
+/** A part of an archive: a file in a file. */
+struct Member {
+  const std::string &archive;  ///< its path
+  const std::string &name;     ///< for messages
+  uint64_t offset, size;       ///< in the archive
+};
+
+/** What messages call a member of an archive: "archive: name". */
+inline std::string member_path(const std::string &archive, const std::string &name) { return archive + ": " + name; }
 
 /** Reads files. Any number of threads may read at once. */
 class FileReader {
@@ -50,10 +62,17 @@ class FileReader {
    */
   FileBytes read(const std::string &path, const Allocate &allocate);
 
+  /** Reads a member of an archive, which stays open for those to come. Otherwise the same, except that a member may be
+   * empty. */
+  FileBytes read(const Member &member, const Allocate &allocate);
+
  private:
+  void drop_if_refused(const std::string &path, OpenFile &file, uint64_t offset, size_t size);
+
   const ReadMode mode_;
   const std::function<void(const std::string &)> warn_;
   std::atomic_flag warned_;
+  OpenFiles archives_;
 };
 
 }  // namespace dali_l3::loader

@@ -4,7 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
 #include <system_error>
 
 #include "input/arena.h"
@@ -16,6 +21,18 @@ namespace {
 [[noreturn]] void fail_with_errno(const std::string &path) {
   fail_file(path, std::generic_category().message(errno), errno);
 }
+
+// Where direct reads may begin at most disks; at the others, at a page.
+constexpr size_t kSector = 512;
+
+// Of memory that ranges which begin elsewhere are read to first.
+constexpr size_t kBounce = size_t{1} << 20;
+
+constexpr size_t round_up(size_t size, size_t alignment) { return (size + alignment - 1) / alignment * alignment; }
+
+struct Free {
+  void operator()(uint8_t *memory) const { std::free(memory); }
+};
 
 bool refuses_direct(int error) { return error == EINVAL || error == EOPNOTSUPP; }
 
@@ -54,19 +71,47 @@ uint64_t OpenFile::size() const {
   return static_cast<uint64_t>(status.st_size);
 }
 
-bool OpenFile::read(uint8_t *data, size_t size) {
+bool OpenFile::read(uint64_t offset, size_t size, uint8_t *data) {
+  if (!direct_) return read_aligned(offset, size, 1, data);
+  if (offset % kPage == 0) return read_aligned(offset, size, kPage, data);
+  if (offset % kSector == 0 && !sectors_refused_) return read_aligned(offset, size, kSector, data);
+  return read_by_copying(offset, size, data);
+}
+
+// Direct reads begin at multiples of `alignment`, as the offset does, and are of multiples of it.
+bool OpenFile::read_aligned(uint64_t offset, size_t size, size_t alignment, uint8_t *data) {
   for (size_t done = 0; done < size;) {
-    const size_t start = done / kPage * kPage;  // where a direct read may begin
-    const ssize_t count = pread(descriptor_, data + start, whole_pages(size) - start, off_t(start));
+    const size_t start = done / alignment * alignment;
+    const bool direct = direct_;  // another thread may find out meanwhile that it is refused
+    const ssize_t count =
+        pread(descriptor_, data + start, round_up(size, alignment) - start, static_cast<off_t>(offset + start));
     if (count >= 0) {
       if (start + size_t(count) <= done) return false;
       done = start + size_t(count);
-    } else if (direct_ && refuses_direct(errno)) {
-      direct_ = false;
+    } else if (direct && refuses_direct(errno)) {
+      if (alignment < kPage) {
+        sectors_refused_ = true;
+        return read_by_copying(offset, size, data);
+      }
       if (fcntl(descriptor_, F_SETFL, 0) != 0) fail_with_errno(path_);
+      direct_ = false;  // only now may others read from anywhere
     } else if (errno != EINTR) {
       fail_with_errno(path_);
     }
+  }
+  return true;
+}
+
+// Reads whole pages to other memory, piece by piece, and copies the range from there.
+bool OpenFile::read_by_copying(uint64_t offset, size_t size, uint8_t *data) {
+  const std::unique_ptr<uint8_t, Free> bounce(static_cast<uint8_t *>(std::aligned_alloc(kPage, kBounce)));
+  if (!bounce) throw std::bad_alloc();
+  for (size_t done = 0; done < size;) {
+    const size_t skip = (offset + done) % kPage;
+    const size_t piece = std::min(size - done, kBounce - skip);
+    if (!read_aligned(offset + done - skip, skip + piece, kPage, bounce.get())) return false;
+    std::memcpy(data + done, bounce.get() + skip, piece);
+    done += piece;
   }
   return true;
 }
@@ -84,6 +129,8 @@ size_t OpenFile::read_at(uint64_t offset, std::span<uint8_t> bytes) const {
   return done;
 }
 
-void OpenFile::drop_from_page_cache() { posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED); }
+void OpenFile::drop_from_page_cache(uint64_t offset, size_t size) {
+  posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(size), POSIX_FADV_DONTNEED);
+}
 
 }  // namespace dali_l3::loader

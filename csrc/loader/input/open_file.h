@@ -1,11 +1,14 @@
 // A file that is open for reading.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
 #include <string>
+
+#include "input/random_access_file.h"
 
 namespace dali_l3::loader {
 
@@ -20,37 +23,34 @@ struct FileError : std::runtime_error {
 /** Throws FileError. */
 [[noreturn]] void fail_file(const std::string &path, const std::string &problem, int number = 0);
 
-/** A regular file, open for reading. Its functions throw FileError. */
-class OpenFile {
+/** A regular file of a local or mounted file system, open for reading. */
+class OpenFile final : public RandomAccessFile {
  public:
   /** Never waits for anything but the disk, whatever stands at the path. `direct`: past the page cache, unless the file
    * system refuses. */
   explicit OpenFile(const std::string &path, bool direct = false);
-  ~OpenFile();
+  ~OpenFile() override;
   OpenFile(const OpenFile &) = delete;
   OpenFile &operator=(const OpenFile &) = delete;
 
   /** Whether reads go past the page cache: not if the file system has refused that. */
   bool direct() const { return direct_; }
 
-  /** Bytes, at least 1: an empty file is refused, as is one that is not regular. */
-  uint64_t size() const;
+  uint64_t size() const override;
+  bool read(uint64_t offset, size_t size, uint8_t *data) override;
+  size_t read_at(uint64_t offset, std::span<uint8_t> bytes) const override;
 
-  /** Reads the first `size` bytes to memory of whole_pages(size) bytes, aligned to kPage. Returns false if there are
-   * fewer. */
-  bool read(uint8_t *data, size_t size);
-
-  /** Reads bytes from an offset on, if not direct. Returns how many: fewer than asked for only at the end of the file.
-   */
-  size_t read_at(uint64_t offset, std::span<uint8_t> bytes) const;
-
-  void drop_from_page_cache();
+  /** Of a range; of all of the file if `size` is 0. */
+  void drop_from_page_cache(uint64_t offset = 0, size_t size = 0);
 
  private:
   void open(int flags);
+  bool read_aligned(uint64_t offset, size_t size, size_t alignment, uint8_t *data);
+  bool read_by_copying(uint64_t offset, size_t size, uint8_t *data);
 
   const std::string path_;
-  bool direct_;
+  std::atomic<bool> direct_;
+  std::atomic<bool> sectors_refused_ = false;  // direct reads that begin at a sector and not at a page
   int descriptor_ = -1;
 };
 

@@ -38,13 +38,13 @@ SampleReader::SampleReader(const SampleReaderOptions &options, std::function<voi
       staging_(arena_, Quota::kUnlimited),
       files_(options.mode, std::move(warn)) {}
 
-Sample SampleReader::read(const std::string &root, const Entry &entry, bool keep) {
+Sample SampleReader::read(const Catalogue &catalogue, const Entry &entry, bool keep) {
   const auto allocate = [&](size_t size) {
     Block block = keep ? cache_.allocate(size) : nullptr;
     return block ? std::move(block) : staging_.allocate(size);
   };
-  const std::string path = full_path(root, entry.file.path);
-  Sample sample{.image = files_.read(path, allocate), .companions = {}};
+  const std::string path = full_name(catalogue, entry.file);
+  Sample sample{.image = read_file(catalogue, entry.file, allocate), .companions = {}};
   const auto image = sample.image.bytes();
   refuse_lfs_pointer(path, image);
   const FileFormat format = sniff(image);
@@ -56,14 +56,20 @@ Sample SampleReader::read(const std::string &root, const Entry &entry, bool keep
   for (const File &file : entry.companions) {
     last = sample.companions.emplace_after(last);
     if (file.path.empty()) continue;
-    const std::string companion_path = full_path(root, file.path);
-    *last = files_.read(companion_path, allocate);
+    const std::string companion_path = full_name(catalogue, file);
+    *last = read_file(catalogue, file, allocate);
     refuse_lfs_pointer(companion_path, last->bytes());
     if (check_ != Check::none || equal_sizes_) refuse_garbage(companion_path, last->bytes());
     check(companion_path, sniff(last->bytes()), last->bytes());
     if (equal_sizes_) require_equal_sizes(path, image_size(image), companion_path, image_size(last->bytes()));
   }
   return sample;
+}
+
+FileBytes SampleReader::read_file(const Catalogue &catalogue, const File &file, const FileReader::Allocate &allocate) {
+  if (!file.is_member()) return files_.read(full_path(catalogue.root, file.path), allocate);
+  const std::string archive = full_path(catalogue.root, catalogue.archives[file.archive]);
+  return files_.read(Member{archive, file.path, file.offset, file.size}, allocate);
 }
 
 void SampleReader::check(const std::string &path, FileFormat format, std::span<const uint8_t> file) const {

@@ -48,7 +48,7 @@ class SampleReader {
    * @throws std::runtime_error, naming the file, if one cannot be read, is no longer of the format that the catalogue
    * found, is a pointer of Git LFS, or does not pass the check; or the two files whose sizes differ
    */
-  Sample read(const std::string &root, const Entry &entry, bool keep);
+  Sample read(const Catalogue &catalogue, const Entry &entry, bool keep);
 
   /** Memory for what is kept, within cache_bytes. */
   const Quota &cache() const { return cache_; }
@@ -59,6 +59,7 @@ class SampleReader {
   const Arena &arena() const { return arena_; }
 
  private:
+  FileBytes read_file(const Catalogue &catalogue, const File &file, const FileReader::Allocate &allocate);
   void check(const std::string &path, FileFormat format, std::span<const uint8_t> file) const;
 
   const Check check_;

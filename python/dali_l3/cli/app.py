@@ -13,6 +13,7 @@ from ..errors import ConversionError
 from .common import EXIT_FAILED, EXIT_USAGE, complain, reason
 from .convert import convert
 from .export import export
+from .index import index
 from .info import info
 from .profile import profile
 from .verify import verify
@@ -39,7 +40,7 @@ def dali_l3(
         raise typer.Exit()
 
 
-for command in (convert, export, verify, info, profile):
+for command in (convert, export, verify, info, profile, index):
     app.command(no_args_is_help=True)(command)
 
 

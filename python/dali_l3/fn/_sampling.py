@@ -61,7 +61,15 @@ def _integers(name: str, values: Any) -> list[int]:
     return list(map(int, numbers.ravel()))
 
 
-_LISTS = {"files": _paths, "labels": _integers, "weights": _numbers, "class_proportions": _numbers}
+_LISTS = {
+    "files": _paths,
+    "paths": _paths,
+    "index_paths": _paths,
+    "ext": _paths,
+    "labels": _integers,
+    "weights": _numbers,
+    "class_proportions": _numbers,
+}
 
 
 def _subset(subset: Any) -> dict[str, Any]:

@@ -43,6 +43,13 @@ def multi_format(
     labels: ArrayLike | None = None,
     label_values: ArrayLike | None = None,
     label_columns: int | None = None,
+    paths: Sequence[StrPath] | StrPath | None = None,
+    index_paths: Sequence[StrPath] | StrPath | None = None,
+    ext: Sequence[str] | str | None = None,
+    missing_component_behavior: Literal["empty", "skip", "error"] | None = None,
+    case_sensitive_extensions: bool | None = None,
+    label_ext: str | None = None,
+    label_field: str | None = None,
     subset: Subset | None = None,
     subset_seed: int | None = None,
     weights: ArrayLike | None = None,
@@ -108,8 +115,24 @@ def multi_format(
         label_values: The labels of the `files` as numbers: of shape (files,), (files, label_columns), or all in one
             list, those of the first file first.
 
+        paths: Tar archives, the shards of webdataset, that hold the samples, in the place of `file_root`: a path, a
+            pattern such as ``"train-*.tar"``, a range such as ``"train-{000..015}.tar"``, a text file named ``*.txt``
+            that lists these, or a list of such.
+        index_paths: The indices of the archives, in the same forms. By default, the file beside each archive, with
+            ``.idx`` in the place of ``.tar``; where there is none, it is made, once. See the command ``dali-l3 index``.
+        ext: The extensions of the image and of each companion in the archives, such as ``["jpg;png", "seg.png"]``, with
+            semicolons between alternatives.
+        missing_component_behavior: What to do about samples in the archives that lack a component of `ext`:
+            ``"empty"`` (default): the output of a companion has no bytes, and a sample without its image is bad;
+            ``"skip"``: the sample is left out, also where it lacks its label; ``"error"``: the sample is bad.
+        case_sensitive_extensions: Whether upper and lower case differ in `ext` and `label_ext`. True by default.
+        label_ext: The extension of the files in the archives that hold the labels, such as ``"cls"``: an integer, or
+            `label_columns` numbers, as text. Without it there is no output for labels.
+        label_field: Where the label is if these files are in JSON: a key, or keys with dots between.
+
         subset: Which samples to read, in the order of the dataset: a list of indices into that order (from 0, without
-            bad files left out); a list of paths, relative to `file_root`, or the path of a text file with one on each
+            bad files left out); a list of paths, relative to `file_root` (of samples in archives: names such as
+            ``"train-000.tar:0001.jpg"``), or the path of a text file with one on each
             line; a part of the dataset, such as 0.1; or where that part begins and ends, such as (0.9, 1.0). A part is
             drawn at random, holds the classes in proportion, and has no sample in common with parts that do not overlap
             it.
@@ -128,7 +151,8 @@ def multi_format(
 
     Returns:
         list[DataNode]: The image files, the companions' files, each a one-dimensional tensor of uint8, and the labels,
-        int32 of shape (1,), or float32 of shape (label_columns,).
+        int32 of shape (1,), or float32 of shape (label_columns,). With `paths`, the components of `ext`, and the labels
+        if `label_ext` is given; a single output is no list.
 
     Raises:
         RuntimeError: When the pipeline is built or runs. The message names the file and the reason.
@@ -169,6 +193,13 @@ def liquid(
     labels: ArrayLike | None = None,
     label_values: ArrayLike | None = None,
     label_columns: int | None = None,
+    paths: Sequence[StrPath] | StrPath | None = None,
+    index_paths: Sequence[StrPath] | StrPath | None = None,
+    ext: Sequence[str] | str | None = None,
+    missing_component_behavior: Literal["empty", "skip", "error"] | None = None,
+    case_sensitive_extensions: bool | None = None,
+    label_ext: str | None = None,
+    label_field: str | None = None,
     subset: Subset | None = None,
     subset_seed: int | None = None,
     weights: ArrayLike | None = None,

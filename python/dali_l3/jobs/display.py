@@ -140,12 +140,12 @@ class _Report:
 
 
 def _rate(totals: Totals, seconds: float) -> str:
-    images = totals.counts["done"]
-    return (
-        f"{images / seconds:.1f} images/s, {totals.raw_size / seconds / 1e6:.1f} MB/s of pixels"
-        if images and seconds
-        else ""
-    )
+    files = totals.counts["done"]
+    if not files or not seconds:
+        return ""
+    if not totals.raw_size:
+        return f"{files / seconds:.1f} files/s"
+    return f"{files / seconds:.1f} images/s, {totals.raw_size / seconds / 1e6:.1f} MB/s of pixels"
 
 
 def _list_by_reason(heading: str, paths_by_reason: dict[str, list[str]]) -> None:

@@ -108,7 +108,7 @@ TEST(delivers_every_file_once_an_epoch) {
       for (int i = 0; i < 6; i++)
         for (const auto &sample : reading.engine->next_batch()) {
           CHECK(bytes_of(sample) == Dataset::content(sample.label));
-          CHECK_EQUAL(sample.path, dataset.catalogue().entries[sample.label].file.path);
+          CHECK_EQUAL(sample.name, dataset.catalogue().entries[sample.label].file.path);
           seen.insert(sample.label);
         }
       CHECK_EQUAL(seen.size(), size_t{30});
@@ -329,7 +329,7 @@ TEST(substitute_keeps_the_label) {
   Reading reading(dataset, 12, 0, {.on_error = OnError::substitute, .substitute = substitute});
   int substituted = 0;
   for (const auto &sample : reading.engine->next_batch()) {
-    if (sample.path != substitute) continue;
+    if (sample.name != substitute) continue;
     CHECK_EQUAL(sample.label, 7);
     CHECK(bytes_of(sample) == "\x89PNG\r\n\x1a\ngray");
     substituted++;
@@ -400,7 +400,7 @@ TEST(substitute_replaces_damaged_files) {
   const EngineOptions options{.reading = kChecksContent, .on_error = OnError::substitute, .substitute = substitute};
   Reading reading(dataset, 12, 0, options);
   const auto batch = reading.engine->next_batch();
-  const auto is_substitute = [&](const auto &sample) { return sample.path == substitute && sample.label == 7; };
+  const auto is_substitute = [&](const auto &sample) { return sample.name == substitute && sample.label == 7; };
   CHECK_EQUAL(std::count_if(batch.begin(), batch.end(), is_substitute), 1);
 
   std::string damaged = Dataset::content(1);
@@ -419,6 +419,8 @@ TEST(what_is_in_memory_is_not_looked_at_again) {
 
 TEST(companions_that_are_images_are_checked_too) {
   TemporaryFolder folder;
+  Catalogue catalogue;
+  catalogue.root = folder.path();
   Entry entry;
   entry.file.path = "image.png";
   entry.format = FileFormat::png;
@@ -428,7 +430,7 @@ TEST(companions_that_are_images_are_checked_too) {
   };
   const auto problem = [&](Check check) {
     SampleReader reader({.check = check}, [](const std::string &) {});
-    return error_of([&] { reader.read(folder.path(), entry, false); });
+    return error_of([&] { reader.read(catalogue, entry, false); });
   };
   write("image.png", Dataset::content(1));
   write("mask.png", Dataset::content(2));
@@ -452,7 +454,7 @@ TEST(pointers_of_git_lfs_are_never_delivered) {
   for (const bool formats_are_known : {true, false}) {
     for (Entry &entry : catalogue.entries) entry.format = formats_are_known ? entry.format : FileFormat::unknown;
     SampleReader reader({}, [](const std::string &) {});
-    const std::string message = error_of([&] { reader.read(catalogue.root, catalogue.entries[1], false); });
+    const std::string message = error_of([&] { reader.read(catalogue, catalogue.entries[1], false); });
     CHECK_EQUAL(message, dataset.path(1) + " is a Git LFS pointer, not an image: run 'git lfs pull'");
   }
 }
@@ -462,7 +464,7 @@ TEST(a_file_of_another_format_is_named) {
   dataset.write(1, Dataset::content(0));
   SampleReader reader({}, [](const std::string &) {});
   const std::string message =
-      error_of([&] { reader.read(dataset.catalogue().root, dataset.catalogue().entries[1], false); });
+      error_of([&] { reader.read(dataset.catalogue(), dataset.catalogue().entries[1], false); });
   CHECK_EQUAL(message, dataset.path(1) + " is no longer a PNG file");
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <cerrno>
 #include <climits>
 #include <cstdarg>
@@ -38,12 +39,15 @@ namespace {
 struct System {
   int direct_open_error = 0;  // errno of opening for direct reads
   int direct_read_error = 0;
+  size_t direct_alignment = kPage;
   size_t longest_read = SSIZE_MAX;
   int interruptions = 0;  // of the next reads
   int read_error = 0;     // errno of all reads
   std::function<void(off_t offset, size_t size)> before_read = [](off_t, size_t) {};
+  std::function<void()> before_refusal = [] {};
 
   std::atomic<int> direct_reads{0}, buffered_reads{0}, dropped{0};
+  std::atomic<off_t> dropped_offset{0}, dropped_size{0};  // the last ones
 };
 
 System *simulated = nullptr;  // null: the system as it is
@@ -82,8 +86,12 @@ extern "C" ssize_t pread(int descriptor, void *data, size_t size, off_t offset) 
       simulated->interruptions--;
       return fail_with(EINTR);
     }
-    if (direct && simulated->direct_read_error) return fail_with(simulated->direct_read_error);
-    if (direct && (size_t(offset) % kPage || size % kPage)) return fail_with(EINVAL);
+    if (direct && simulated->direct_read_error) {
+      simulated->before_refusal();
+      return fail_with(simulated->direct_read_error);
+    }
+    const auto is_aligned = [](size_t number) { return number % simulated->direct_alignment == 0; };
+    if (direct && !(is_aligned(size_t(offset)) && is_aligned(size))) return fail_with(EINVAL);
     (direct ? simulated->direct_reads : simulated->buffered_reads)++;
     simulated->before_read(offset, size);
   }
@@ -94,7 +102,11 @@ extern "C" ssize_t pread(int descriptor, void *data, size_t size, off_t offset) 
 }
 
 extern "C" int posix_fadvise(int descriptor, off_t offset, off_t size, int advice) {
-  if (simulated && advice == POSIX_FADV_DONTNEED && offset == 0 && size == 0) simulated->dropped++;
+  if (simulated && advice == POSIX_FADV_DONTNEED) {
+    simulated->dropped++;
+    simulated->dropped_offset = offset;
+    simulated->dropped_size = size;
+  }
   return int(syscall(SYS_fadvise64, descriptor, offset, size, advice));
 }
 
@@ -363,6 +375,94 @@ TEST(failures_leave_no_file_open) {
   CHECK_EQUAL(open_files(), before);
 }
 
+// Offsets in an archive are multiples of 512.
+TEST(members_of_archives) {
+  const Folder folder;
+  const Bytes bytes = random_bytes(5'000'000);
+  const std::string path = folder.add("archive", bytes), member_name = "member";
+  const bool takes_direct = folder.takes_direct_reads();
+  for (const ReadMode mode : kModes) {
+    for (const size_t alignment : {size_t{512}, kPage}) {
+      Simulation system;
+      system.direct_alignment = alignment;
+      Reader reader(mode);
+      Arena arena(0);
+      int reads = 0, pieces = 0;
+      for (const uint64_t offset : {512, 4096, 12'800, 1'048'576 + 1024}) {
+        for (const size_t size : {0, 1, 511, 512, 4096, 10'000, 3'000'001}) {
+          const testing::Context context("%s, by %zu bytes, %zu from %zu on", name(mode), alignment, size,
+                                         size_t(offset));
+          const Block memory = arena.allocate(whole_pages(size) + kPage);
+          std::fill_n(memory.get() + whole_pages(size), kPage, 0xA5);
+          const FileBytes read = reader.files.read(Member{path, member_name, offset, size}, [&](size_t asked) {
+            return Block(memory.get(), FreeBlock{std::make_shared<Lender>(), asked});
+          });
+          CHECK(equal(read, Bytes(bytes.begin() + ptrdiff_t(offset), bytes.begin() + ptrdiff_t(offset + size))));
+          CHECK_EQUAL(std::count(memory.get() + whole_pages(size), memory.get() + whole_pages(size) + kPage, 0xA5),
+                      std::ptrdiff_t(kPage));
+          reads += size > 0;
+          pieces += size > 3'000'000 ? 3 : size > 0;
+        }
+      }
+      const bool direct = mode == ReadMode::direct && takes_direct;
+      CHECK_EQUAL(system.buffered_reads, direct ? 0 : reads);
+      if (direct) CHECK(alignment == 512 ? system.direct_reads == reads : system.direct_reads > reads);
+      CHECK(system.direct_reads <= pieces);
+      CHECK(reader.warnings.empty() || !takes_direct);
+    }
+  }
+}
+
+TEST(members_on_file_systems_that_refuse_direct_reads) {
+  const Folder folder;
+  const Bytes bytes = random_bytes(20'000);
+  const std::string path = folder.add("archive", bytes), member_name = "member";
+  for (const bool at_open : {true, false}) {
+    Simulation system;
+    (at_open ? system.direct_open_error : system.direct_read_error) = EINVAL;
+    Reader reader(ReadMode::direct);
+    for (int i = 0; i < 3; i++) {
+      const FileBytes read = reader.files.read(Member{path, member_name, 1536, 5000},
+                                               [&](size_t size) { return reader.arena.allocate(size); });
+      CHECK(equal(read, Bytes(bytes.begin() + 1536, bytes.begin() + 6536)));
+      CHECK_EQUAL(system.dropped_offset, 1536);
+      CHECK_EQUAL(system.dropped_size, 5000);
+    }
+    CHECK_EQUAL(system.direct_reads, 0);
+    CHECK_EQUAL(system.dropped, 3);
+    CHECK_EQUAL(reader.warnings.size(), 1u);
+  }
+}
+
+TEST(what_is_wrong_with_members_is_said) {
+  const Folder folder;
+  const std::string path = folder.add("archive", random_bytes(5000)), missing = folder.path("missing");
+  const std::string member_name = "dir/a b.png";
+  for (const ReadMode mode : kModes) {
+    Simulation system;
+    Reader reader(mode);
+    const auto failure = [&](const std::string &archive, uint64_t offset, uint64_t size) {
+      try {
+        reader.files.read(Member{archive, member_name, offset, size},
+                          [&](size_t asked) { return reader.arena.allocate(asked); });
+      } catch (const std::runtime_error &error) {
+        return std::string(error.what());
+      }
+      return std::string();
+    };
+    const std::string beyond = "lies beyond the end of the archive, which is no longer what its index says";
+    CHECK_EQUAL(failure(path, 4608, 393), path + ": dir/a b.png: " + beyond);
+    CHECK_EQUAL(failure(path, 4608, 392), "");
+    CHECK_EQUAL(failure(path, 1 << 20, 1), path + ": dir/a b.png: " + beyond);
+    CHECK_EQUAL(failure(missing, 512, 1), missing + ": dir/a b.png: No such file or directory");
+    CHECK_EQUAL(failure(path, 512, kMaxFileSize + 1),
+                path + ": dir/a b.png: has 4294967297 bytes, more than the 4294967296 allowed");
+    system.read_error = EIO;
+    CHECK_EQUAL(failure(path, 512, 1), path + ": dir/a b.png: Input/output error");
+    CHECK_EQUAL(reader.arena.used(), 0u);
+  }
+}
+
 TEST(many_threads) {
   const Folder folder;
   std::vector<Bytes> contents;
@@ -389,4 +489,35 @@ TEST(many_threads) {
     CHECK_EQUAL(wrong, 0);
     CHECK(refuse ? warnings == 1 : warnings <= 1);
   }
+}
+
+TEST(many_threads_find_out_that_an_archive_refuses_direct_reads) {
+  const Folder folder;
+  const Bytes bytes = random_bytes(200'000);
+  const std::string path = folder.add("archive", bytes), member_name = "member";
+  Simulation system;
+  system.direct_read_error = EINVAL;
+  std::barrier all(4);  // are told so at once, first where a sector begins and then where a page does
+  system.before_refusal = [&] { all.arrive_and_wait(); };
+  std::atomic<int> wrong{0};
+  Arena arena(0);
+  FileReader reader(ReadMode::direct, [](const std::string &) {});
+  {
+    std::vector<std::jthread> threads;
+    for (uint64_t thread = 0; thread < 4; thread++) {
+      threads.emplace_back([&, thread] {
+        for (uint64_t i = 0; i < 5; i++) {
+          const uint64_t offset = 512 * (1 + thread + 8 * i);
+          try {
+            const FileBytes read =
+                reader.read(Member{path, member_name, offset, 3000}, [&](size_t size) { return arena.allocate(size); });
+            wrong += !equal(read, Bytes(bytes.begin() + ptrdiff_t(offset), bytes.begin() + ptrdiff_t(offset + 3000)));
+          } catch (const std::runtime_error &) {
+            wrong++;
+          }
+        }
+      });
+    }
+  }
+  CHECK_EQUAL(wrong, 0);
 }

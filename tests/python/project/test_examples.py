@@ -74,6 +74,7 @@ def test_encode_decode():
         ("long_tail.py", ["data/l3"]),
         ("masks.py", ["data/l3", "../masks/{dir}/{stem}.png"]),
         ("windows.py", ["data/l3"]),
+        ("tar_shards.py", ["data/l3", "data/shards"]),
         ("resume.py", ["data/l3"]),
         ("dynamic_mode.py", ["data/l3"]),
     ],

@@ -1,0 +1,178 @@
+#include "archives/indexing.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+
+#include "dataset/checksum.h"
+#include "input/file_reading.h"
+#include "input/open_file.h"
+
+namespace dali_l3::loader {
+namespace {
+
+namespace fs = std::filesystem;
+
+ReadAt read_at(const OpenFile &file) {
+  return [&file](uint64_t offset, std::span<uint8_t> bytes) { return file.read_at(offset, bytes); };
+}
+
+std::string read_text(const std::string &path) {
+  const OpenFile file(path);
+  check_size(path, file.size());
+  std::string text(file.size(), '\0');
+  text.resize(file.read_at(0, {reinterpret_cast<uint8_t *>(text.data()), text.size()}));
+  return text;
+}
+
+bool exists(const std::string &path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0;
+}
+
+// Whether the text is that of an index that this program has made.
+bool is_ours(const std::string &text) { return text.substr(0, text.find('\n')).find(" size=") != std::string::npos; }
+
+// An index at a path, if there is one that can be used. Nothing if it is ours and out of date.
+std::optional<ArchiveIndex> usable_index(const std::string &path, const std::string &archive) {
+  if (!exists(path)) return std::nullopt;
+  try {
+    return read_index(path, archive);
+  } catch (const std::runtime_error &) {
+    if (is_ours(read_text(path))) return std::nullopt;
+    throw;
+  }
+}
+
+// Where the index is that could not be written beside its archive: nowhere, if there is no home. The name tells of all
+// that an archive which has been replaced differs in.
+std::string cached_index_path(const std::string &archive) {
+  const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
+  const bool has_cache = cache && *cache == '/';
+  struct stat status;
+  if ((!has_cache && (!home || *home != '/')) || stat(archive.c_str(), &status) != 0) return "";
+  const std::string folder = (has_cache ? std::string(cache) : std::string(home) + "/.cache") + "/dali_l3";
+  const std::string path = fs::absolute(archive).lexically_normal().string();
+  Checksum checksum;
+  checksum.add(path.data(), path.size());
+  return folder + "/" + fs::path(archive).stem().string().substr(0, 100) + "-" + checksum.text() + "-" +
+         std::to_string(status.st_size) + "-" + std::to_string(status.st_mtim.tv_sec) + "." +
+         std::to_string(status.st_mtim.tv_nsec) + ".idx";
+}
+
+// A file that is removed unless it is renamed.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string &target) {
+    static std::atomic<unsigned> count = 0;
+    path_ = target + "." + std::to_string(getpid()) + "-" + std::to_string(count++) + ".tmp";
+    descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (descriptor_ < 0) fail();
+  }
+  ~TemporaryFile() {
+    if (descriptor_ >= 0) close(descriptor_);
+    if (!path_.empty()) unlink(path_.c_str());
+  }
+  TemporaryFile(const TemporaryFile &) = delete;
+  TemporaryFile &operator=(const TemporaryFile &) = delete;
+
+  void write(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t count = ::write(descriptor_, text.data(), text.size());
+      if (count >= 0)
+        text.remove_prefix(static_cast<size_t>(count));
+      else if (errno != EINTR)
+        fail();
+    }
+    if (fsync(descriptor_) != 0) fail();
+  }
+
+  void rename_to(const std::string &target) {
+    if (rename(path_.c_str(), target.c_str()) != 0) fail();
+    path_.clear();
+  }
+
+ private:
+  [[noreturn]] void fail() const { fail_file(path_, std::generic_category().message(errno), errno); }
+
+  std::string path_;
+  int descriptor_ = -1;
+};
+
+}  // namespace
+
+std::string default_index_path(const std::string &archive) {
+  constexpr std::string_view kSuffix = ".tar";
+  return (archive.ends_with(kSuffix) ? archive.substr(0, archive.size() - kSuffix.size()) : archive) + ".idx";
+}
+
+ArchiveIndex make_index(const std::string &archive, const std::atomic<bool> *cancelled) {
+  const OpenFile file(archive);
+  ArchiveIndex index = group(list_tar(archive, file.size(), read_at(file), cancelled));
+  if (index.samples() == 0) fail_file(archive, "holds no samples: files with names such as 0001.jpg and 0001.cls");
+  return index;
+}
+
+ArchiveIndex read_index(const std::string &path, const std::string &archive) {
+  const OpenFile file(archive);
+  ArchiveIndex index = parse_index(path, read_text(path), file.size());
+  if (index.samples() == 0) fail_file(path, "is the index of an archive without samples");
+  const TarMember &last = index.members.back();
+  if (!is_tar_member(last.offset, last.size, read_at(file)))
+    fail_file(path, "does not fit " + archive + ", which has no member of " + std::to_string(last.size) +
+                        " bytes at byte " + std::to_string(last.offset) + ". Make it anew: dali-l3 index --overwrite " +
+                        archive);
+  return index;
+}
+
+void save_index(const ArchiveIndex &index, const std::string &archive, const std::string &path) {
+  const std::string text = write_index(index, OpenFile(archive).size());
+  TemporaryFile file(path);
+  file.write(text);
+  file.rename_to(path);
+}
+
+IndexUpdate update_index(const std::string &archive, const std::string &path, bool overwrite) {
+  if (!overwrite && exists(path)) {
+    const std::string text = read_text(path);
+    if (!text.starts_with("v1.")) fail_file(path, "exists and is no index");
+    if (is_ours(text))
+      if (const auto index = usable_index(path, archive)) return {true, repeated_keys(*index)};
+  }
+  const ArchiveIndex index = make_index(archive);
+  save_index(index, archive, path);
+  return {false, repeated_keys(index)};
+}
+
+FoundIndex find_index(const std::string &archive, const std::atomic<bool> *cancelled) {
+  const std::string beside = default_index_path(archive), cached = cached_index_path(archive);
+  if (auto index = usable_index(beside, archive)) return {std::move(*index)};
+  if (!cached.empty())
+    if (auto index = usable_index(cached, archive)) return {std::move(*index)};
+
+  FoundIndex made{make_index(archive, cancelled)};
+  try {
+    save_index(made.index, archive, beside);
+  } catch (const FileError &error) {
+    made.problem = error.what();
+  }
+  if (made.problem.empty() || cached.empty()) return made;
+  try {
+    fs::create_directories(fs::path(cached).parent_path());
+    save_index(made.index, archive, cached);
+    made.problem.clear();
+  } catch (const std::runtime_error &error) {
+    made.problem += std::string("; ") + error.what();
+  }
+  return made;
+}
+
+}  // namespace dali_l3::loader

@@ -1,0 +1,50 @@
+#include "archives.h"
+
+#include <pybind11/stl.h>
+
+#include <string>
+#include <vector>
+
+#include "arrays.h"
+#include "encoded_image.h"
+#include "loader/archives/archive_paths.h"
+#include "loader/archives/indexing.h"
+#include "loader/input/open_file.h"
+
+namespace dali_l3::python {
+namespace {
+
+py::list expand_paths(const std::vector<py::str> &paths) {
+  std::vector<std::string> encoded;
+  for (const py::str &path : paths) encoded.push_back(fs_encoded(path));
+  py::list expanded;
+  for (const std::string &path : loader::expand_paths("SHARD", encoded)) expanded.append(to_str(path));
+  return expanded;
+}
+
+// Whether the index was kept, and how many samples have the name of another one.
+py::tuple update_index(const py::str &archive, const py::str &index, bool overwrite) {
+  const std::string archive_path = fs_encoded(archive), index_path = fs_encoded(index);
+  loader::IndexUpdate update;
+  try {
+    py::gil_scoped_release release;
+    update = loader::update_index(archive_path, index_path, overwrite);
+  } catch (const loader::FileError &error) {
+    if (error.number) throw;
+    throw py::value_error(error.path == archive_path ? error.problem : error.what());
+  }
+  return py::make_tuple(update.was_current, update.repeated_keys);
+}
+
+}  // namespace
+
+void define_archives(py::module_ &module) {
+  module.def("expand_paths", &expand_paths, py::arg("paths"));
+  module.def(
+      "default_index_path",
+      [](const py::str &archive) { return to_str(loader::default_index_path(fs_encoded(archive))); },
+      py::arg("archive"));
+  module.def("update_index", &update_index, py::arg("archive"), py::arg("index"), py::arg("overwrite"));
+}
+
+}  // namespace dali_l3::python
