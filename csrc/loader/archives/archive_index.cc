@@ -251,8 +251,9 @@ std::string write_index(const ArchiveIndex &index, uint64_t archive_size) {
   for (size_t i = 0; i < index.samples(); i++) {
     for (size_t m = index.begins[i]; m < index.begins[i + 1]; m++) {
       const TarMember &member = index.members[m];
-      text += (m > index.begins[i] ? " " : "") + written(extension_of(member.name)) + " " +
-              std::to_string(member.offset) + " " + std::to_string(member.size) + " " + written(member.name);
+      if (m > index.begins[i]) text += ' ';
+      text += written(extension_of(member.name)) + " " + std::to_string(member.offset) + " " +
+              std::to_string(member.size) + " " + written(member.name);
     }
     text += '\n';
   }

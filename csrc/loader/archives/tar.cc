@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -143,7 +144,7 @@ class TarReader {
     const std::span<const uint8_t> bytes = window(at_, kTarBlock);
     if (bytes.size() < kTarBlock) fail_cut_off("there is no end mark");
     Block block;
-    std::ranges::copy(bytes, block.begin());
+    std::memcpy(block.data(), bytes.data(), kTarBlock);
     if (is_zero(block)) return false;
     if (!checksum_is_right(block)) {
       if (at_ == 0) fail("is no tar archive: it does not begin with a header");

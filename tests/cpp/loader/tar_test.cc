@@ -24,17 +24,21 @@ std::string problem(const std::string &archive) {
 
 bool has(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
 
+// A member's bytes in these tests: its name, or the first 50 characters of it, in angle brackets.
+std::string bytes_of(const std::string &name) {
+  std::string bytes = "<";
+  return bytes.append(name, 0, 50) += '>';
+}
+
 std::string names(const std::string &archive) {
   std::string text;
   for (const TarMember &member : members(archive)) {
-    if (archive.substr(member.offset, member.size) != "<" + member.name.substr(0, 50) + ">") text += "wrong bytes: ";
+    if (archive.substr(member.offset, member.size) != bytes_of(member.name)) text += "wrong bytes: ";
     text += member.name + "|";
   }
   return text;
 }
 
-// A member whose bytes are its name, or the first 50 characters of it, in angle brackets.
-std::string bytes_of(const std::string &name) { return "<" + name.substr(0, 50) + ">"; }
 std::string named(const std::string &name) { return member(name, bytes_of(name)); }
 
 }  // namespace
