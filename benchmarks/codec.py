@@ -341,7 +341,7 @@ def targets(groups: Figures, fhd: Figures | None, sets: Figures, memory: dict[st
             yield Target(f"{name}: bytes / PNG", sizes[name], limit, at_most=True)
     for name, (unit, least) in SET_DECODE_TARGETS.items():
         for kind, figures in sets.get(name, {}).get("kinds", {}).items():
-            for backend in least.keys() & BACKENDS:
+            for backend in filter(least.get, BACKENDS):
                 speed = figures["systems"][backend]
                 ratio = speed[f"decode_{unit}_of_photos"]
                 what = "samples/s" if unit == "size" else "GB/s"

@@ -106,6 +106,27 @@ def sets() -> str:
     return markdown(["", "PNG / raw", "L3 / PNG"], rows())
 
 
+def set_speeds() -> str:
+    """The speed of L3 on 16-bit images, label maps and masks, by back end."""
+    rows = [
+        [
+            f"`{kind}`, {backend}",
+            f"{speed['decode_gb_per_s']:.2f}",
+            f"{speed['decode_times_libpng']:.1f}",
+            f"{speed['decode_nbytes_of_photos']:.2f}",
+            f"{speed['decode_size_of_photos']:.2f}",
+            f"{speed['encode_gb_per_s']:.2f}",
+        ]
+        for figures in load("codec")["sets"].values()
+        for kind, kind_figures in figures["kinds"].items()
+        for backend, speed in kind_figures.get("systems", {}).items()
+    ]
+    if not rows:
+        return "*Not measured yet: codec.json is older than these figures.*\n"
+    header = ["decode GB/s", "times libpng", "bytes/s / photographs", "samples/s / photographs", "encode GB/s"]
+    return markdown(["", *header], rows)
+
+
 def dali_decode() -> str:
     def rows() -> Iterator[Row]:
         for size, systems in load("dali_decode")["sizes"].items():
@@ -377,6 +398,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "encoding": lambda: codec_by_group("encode_gb_per_s", 3),
     "l3": codec_l3,
     "sets": sets,
+    "set-speeds": set_speeds,
     "dali": dali_decode,
     "dali-small": dali_small,
     "dali-pieces": dali_pieces,

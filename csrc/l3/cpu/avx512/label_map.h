@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cpu/avx512/registers.h"
-#include "cpu/generic_label_map.h"
+#include "cpu/label_marks.h"
 
 // Internal linkage, for the reason that generic_decoder.h gives.
 namespace l3::avx512 {
