@@ -98,7 +98,14 @@ TEST(paths_as_people_write_them) {
   CHECK_EQUAL(expanded({"t-{1..2}.tar"}), "t-1.tar|t-2.tar|");
   CHECK_EQUAL(expanded({"s-{008..011}.tar"}), "s-008.tar|s-009.tar|s-010.tar|s-011.tar|");
   CHECK_EQUAL(expanded({"{train,val}-{0..1}.tar"}), "train-0.tar|train-1.tar|val-0.tar|val-1.tar|");
-  CHECK_EQUAL(expanded({"{a,b{1..2}}.tar"}), "a.tar|b1.tar|a.tar|b2.tar|");
+  // As in a shell.
+  CHECK_EQUAL(expanded({"{a,b{1..2}}.tar"}), "a.tar|b1.tar|b2.tar|");
+  CHECK_EQUAL(expanded({"{{a,b},c{d,}}.tar"}), "a.tar|b.tar|cd.tar|c.tar|");
+  CHECK_EQUAL(expanded({"{x{a,b}}.tar"}), "{xa}.tar|{xb}.tar|");
+  CHECK_EQUAL(expanded({"{x{a,b}.tar"}), "{xa.tar|{xb.tar|");
+  CHECK_EQUAL(expanded({"{0..2}-{9..10}.tar"}), "0-9.tar|0-10.tar|1-9.tar|1-10.tar|2-9.tar|2-10.tar|");
+  CHECK_EQUAL(expanded({"{00..2}{3..3}.tar"}), "003.tar|013.tar|023.tar|");
+  CHECK_EQUAL(expanded({"{a/../b,c..d}.tar"}), "a/../b.tar|c..d.tar|");
   CHECK_EQUAL(expanded({"{x}.tar"}), "{x}.tar|");
   CHECK_EQUAL(expanded({"t-{1,10}*"}), "t-1.tar|t-10.tar|t-10.tar|");
   CHECK_EQUAL(expanded({"odd{1..2}*.tar"}), "odd{1..2}*.tar|");
