@@ -299,6 +299,13 @@ TEST(an_index_is_made_once) {
   folder.add("a.tar", {{"x.png", kPng}, {"y.png", kPng}, {"z.png", kPng}});
   CHECK_EQUAL(find_index(archive).index.samples(), 3u);
   CHECK_EQUAL(read_index(index, archive).samples(), 3u);
+
+  // Also if the archive has the same size and end as before.
+  const std::pair<std::string, std::string> large{"x.png", kPng + std::string(2000, 'x')}, small{"y.png", kPng};
+  folder.add("a.tar", {large, small, {"y.cls", "1"}});
+  find_index(archive);
+  folder.add("a.tar", {small, large, {"y.cls", "1"}});
+  CHECK(find_index(archive).index == make_index(archive));
 }
 
 TEST(an_index_that_cannot_lie_beside_its_archive_lies_in_the_cache) {
