@@ -128,7 +128,11 @@ void Inspection::read_label(Entry &entry) {
                                                    *options_.archives->label_ext + ","
                                              : full_name(catalogue_, file) + ":";
   std::lock_guard lock(mutex_);
-  bad_labels_[{entry.file.archive, entry.file.offset}] = where + " " + problem;
+  bad_labels_[place_of(entry)] = where + " " + problem;
+}
+
+Inspection::Place Inspection::place_of(const Entry &entry) const {
+  return {name_of(catalogue_.archives, entry.file), entry.file.offset};
 }
 
 std::vector<std::string> Inspection::look_at_all() {
@@ -151,7 +155,8 @@ std::string Inspection::look_at(Entry &entry) {
         fail_file(full_name(catalogue_, entry.file), "of no known image format");
     }
     for (size_t c = 0; c < entry.companions.size(); c++) look_at_companion(entry, c);
-    const auto bad = bad_labels_.find({entry.file.archive, entry.file.offset});
+    if (bad_labels_.empty()) return "";
+    const auto bad = bad_labels_.find(place_of(entry));
     return bad == bad_labels_.end() ? "" : bad->second;
   } catch (const std::runtime_error &error) {
     return error.what();

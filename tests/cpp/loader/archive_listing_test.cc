@@ -230,6 +230,17 @@ TEST(labels_of_samples) {
   CHECK_EQUAL(catalogue.label_values.at(catalogue.entries[0].label * 2 + 1), 2.5f);
 }
 
+TEST(a_bad_label_concerns_its_own_sample) {
+  const Folder folder;
+  const std::string archive = folder.path("a.tar");
+  write(archive, member("x.png", kPng) + member("x.cls", "cat") + header("y.png", 0, '1', "x.png") +
+                     member("y.cls", "2") + end());
+  CatalogueOptions options = options_for({archive}, {"png"});
+  options.archives->label_ext = "cls";
+  options.on_error = OnError::skip;
+  CHECK_EQUAL(shown(options), "a.tar:y.png()=2|");
+}
+
 TEST(a_part_of_the_samples_holds_the_labels_in_proportion) {
   const Folder folder;
   std::vector<std::pair<std::string, std::string>> members;
