@@ -12,6 +12,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "dataset/catalogue.h"
+
 namespace dali_l3::loader {
 namespace {
 
@@ -63,6 +65,7 @@ class Expansion {
   explicit Expansion(const char *argument) : argument_(argument) {}
 
   void add(const std::string &path) {
+    require_local(path);
     if (exists(path)) {
       if (path.ends_with(".txt"))
         add_list(path);
@@ -95,6 +98,7 @@ class Expansion {
       if (begin == std::string::npos) continue;
       const std::string path = line.substr(begin, end + 1 - begin);
       if (path.ends_with(".txt")) fail("names " + list + ", which names another list: " + path);
+      require_local(path);  // before a folder hides what it is
       add(path.starts_with('/') ? path : folder + path);
     }
     if (file.bad()) fail("names " + list + ", which cannot be read");

@@ -90,7 +90,6 @@ std::vector<FoundIndex> find_indices(const std::vector<std::string> &archives, c
   std::vector<std::string> index_paths;
   if (options.index_paths) {
     index_paths = expand_paths("index_paths", *options.index_paths);
-    for (const std::string &path : index_paths) require_local(path);
     if (index_paths.size() != archives.size())
       throw std::runtime_error("The argument index_paths has " + counted(index_paths.size(), "path") +
                                ", the argument paths " + std::to_string(archives.size()));
@@ -174,7 +173,6 @@ ArchiveListing list_archives(const ArchiveOptions &options, int threads, const s
   ArchiveListing listing;
   Adder adder(options, listing);
   const std::vector<std::string> archives = expand_paths("paths", options.paths);
-  for (const std::string &path : archives) require_local(path);
   std::vector<FoundIndex> found = find_indices(archives, options, threads, cancelled);
 
   const std::string folder = common_folder(archives);

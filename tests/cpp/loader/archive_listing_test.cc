@@ -120,6 +120,9 @@ TEST(paths_as_people_write_them) {
   CHECK(has(failure("{0..9999}{0..9999}.tar"), "more than 1000000 paths"));
   write(root + "empty.txt", "\n");
   CHECK(has(failure("empty.txt"), "names no files"));
+  write(root + "uris.txt", "t-1.tar\ns3://bucket/a.tar\n");
+  CHECK(has(failure("uris.txt"), "s3://bucket/a.tar is a URI"));
+  CHECK(has(error_of([&] { expand_paths("paths", {"s3://bucket/*.tar"}); }), "is a URI"));
   write(root + "nested.txt", "list.txt\n");
   CHECK(has(failure("nested.txt"), "another list"));
 }
