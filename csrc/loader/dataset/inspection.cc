@@ -10,6 +10,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "archives/tar.h"
 #include "checks/file_check.h"
 #include "dataset/archive_labels.h"
 #include "dataset/counted.h"
@@ -172,10 +173,16 @@ FileFormat Inspection::look_at_file(File &file, bool sniffs, bool checks_header)
     const auto read = [&](uint64_t offset, std::span<uint8_t> bytes) { return open.read_at(offset, bytes); };
     return look_at_bytes(name, file.size, read, sniffs, checks_header);
   }
+  if (!sniffs) return look_at_bytes(name, file.size, nullptr, false, false);  // without opening the archive
+
+  const std::string path = full_path(catalogue_.root, catalogue_.archives[file.archive]);
+  const std::shared_ptr<OpenFile> archive = archives_.open(path);
+  const auto read_archive = [&](uint64_t offset, std::span<uint8_t> bytes) { return archive->read_at(offset, bytes); };
+  if (!is_tar_member(file.offset, file.size, read_archive))
+    fail_file(name, "is not where the index of its archive says. Make that anew: dali-l3 index --overwrite " + path);
   const ReadAt read = [&](uint64_t offset, std::span<uint8_t> bytes) {
     const uint64_t rest = file.size - std::min(offset, file.size);
-    return archives_.open(full_path(catalogue_.root, catalogue_.archives[file.archive]))
-        ->read_at(file.offset + offset, bytes.first(std::min<uint64_t>(bytes.size(), rest)));
+    return read_archive(file.offset + offset, bytes.first(std::min<uint64_t>(bytes.size(), rest)));
   };
   return look_at_bytes(name, file.size, read, sniffs, checks_header);
 }

@@ -304,6 +304,13 @@ TEST(an_index_is_made_once) {
   CHECK_EQUAL(shown(options_for({archive}, {"png"})), "a.tar:other.png()=0|");
   write(index, "v1.2 1\npng 1024 99 other.png\n");
   CHECK(has(error_of([&] { find_index(archive); }), index + ": does not fit " + archive));
+  // A look at the images finds also what is wrong with a member that is neither in the middle nor the last.
+  const std::string size = std::to_string(kPng.size());
+  CatalogueOptions options = options_for({archive}, {"png"});
+  options.sniff = true;
+  write(index, "v1.2 2\npng 512 1 x.png\npng " + std::to_string(make_index(archive).members[1].offset) + " " + size +
+                   " y.png\n");
+  CHECK(has(problem(options), archive + ": x.png: is not where the index of its archive says"));
   write(index, "something else");
   CHECK(has(error_of([&] { find_index(archive); }), index + ": is no index that can be used"));
 
