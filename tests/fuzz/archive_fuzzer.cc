@@ -23,7 +23,7 @@ void repair(uint8_t *archive, size_t size) {
   for (size_t at = 0; size - at >= kTarBlock; at += kTarBlock) {
     unsigned sum = 0;
     for (size_t i = 0; i < kTarBlock; i++) sum += i >= 148 && i < 156 ? ' ' : archive[at + i];
-    char text[8];
+    char text[8] = {};
     std::snprintf(text, sizeof text, "%06o", sum);
     if (archive[at + 156] != 0) std::copy_n(text, sizeof text, archive + at + 148);
   }

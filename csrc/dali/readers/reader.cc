@@ -73,7 +73,7 @@ loader::WeightingArguments WeightingArguments(const dali::OpSpec &spec) {
     arguments.class_proportions = std::move(proportions);
   arguments.class_balanced = spec.GetArgument<bool>("class_balanced");
   if (spec.ArgumentDefined("epoch_size")) arguments.epoch_size = spec.GetArgument<int64_t>("epoch_size");
-  arguments.labels_are_classes = spec.GetArgument<int>("label_columns") == 0;
+  arguments.labels_are_classes = HasLabels(spec) && spec.GetArgument<int>("label_columns") == 0;
   return arguments;
 }
 

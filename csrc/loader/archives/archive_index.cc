@@ -105,7 +105,8 @@ class IndexParser {
 
  private:
   [[noreturn]] void fail(const std::string &problem) const {
-    fail_file(path_, "is no index that can be used: line " + std::to_string(line_) + ": " + problem);
+    fail_file(path_, "is no index that can be used: line " + std::to_string(line_) + ": " + problem +
+                         ". Make it anew with dali-l3 index");
   }
 
   std::string_view next_line() {

@@ -8,10 +8,11 @@
 #include <charconv>
 #include <cstdint>
 #include <fstream>
-#include <optional>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
+
+#include "dataset/catalogue.h"
 
 namespace dali_l3::loader {
 namespace {
@@ -33,11 +34,38 @@ int64_t number(std::string_view text) {
   return value;
 }
 
+bool has_leading_zero(std::string_view digits) { return digits.size() > 1 && digits[0] == '0'; }
+
+size_t closing_brace(std::string_view text, size_t open) {
+  int depth = 0;
+  for (size_t i = open; i < text.size(); i++) {
+    if (text[i] == '{') depth++;
+    if (text[i] == '}' && --depth == 0) return i;
+  }
+  return std::string_view::npos;
+}
+
+// Commas between braces inside the text part nothing.
+std::vector<std::string> choices_between_commas(std::string_view text) {
+  std::vector<std::string> choices(1);
+  int depth = 0;
+  for (const char c : text) {
+    if (c == '{') depth++;
+    if (c == '}') depth--;
+    if (c == ',' && depth == 0)
+      choices.emplace_back();
+    else
+      choices.back() += c;
+  }
+  return choices;
+}
+
 class Expansion {
  public:
   explicit Expansion(const char *argument) : argument_(argument) {}
 
   void add(const std::string &path) {
+    require_local(path);
     if (exists(path)) {
       if (path.ends_with(".txt"))
         add_list(path);
@@ -70,51 +98,51 @@ class Expansion {
       if (begin == std::string::npos) continue;
       const std::string path = line.substr(begin, end + 1 - begin);
       if (path.ends_with(".txt")) fail("names " + list + ", which names another list: " + path);
+      require_local(path);  // before a folder hides what it is
       add(path.starts_with('/') ? path : folder + path);
     }
     if (file.bad()) fail("names " + list + ", which cannot be read");
     if (paths_.size() == before) fail("names " + list + ", which names no files");
   }
 
-  // Replaces the first range or choice between braces that has none inside, and so on.
-  void add_braces(const std::string &path) {
-    for (size_t close = path.find('}'); close != std::string::npos; close = path.find('}', close + 1)) {
-      const size_t open = path.rfind('{', close);
-      if (open == std::string::npos) continue;
-      const std::optional<std::vector<std::string>> choices = choices_of(path.substr(open + 1, close - open - 1));
-      if (!choices) continue;
-      for (const std::string &choice : *choices) add_braces(path.substr(0, open) + choice + path.substr(close + 1));
+  // Replaces the first range or choice between braces at or behind `from`, then those in what that becomes.
+  void add_braces(const std::string &path, size_t from = 0) {
+    for (size_t open = path.find('{', from); open != std::string::npos; open = path.find('{', open + 1)) {
+      const size_t close = closing_brace(path, open);
+      if (close == std::string::npos) continue;
+      const std::vector<std::string> choices = choices_of(path.substr(open + 1, close - open - 1));
+      if (choices.empty()) continue;
+      for (const std::string &choice : choices)
+        add_braces(path.substr(0, open) + choice + path.substr(close + 1), open);
       return;
     }
     add_pattern(path);
   }
 
   // What is between braces: "000..015" or "a,b"; nothing if it is neither.
-  std::optional<std::vector<std::string>> choices_of(const std::string &text) const {
-    std::vector<std::string> choices;
+  std::vector<std::string> choices_of(const std::string &text) const {
     if (const size_t dots = text.find(".."); dots != std::string::npos) {
-      const std::string_view first = std::string_view(text).substr(0, dots),
-                             last = std::string_view(text).substr(dots + 2);
-      if (!is_number(first) || !is_number(last)) return std::nullopt;
-      const int64_t begin = number(first), end = number(last);
-      if (end < begin) fail("has the range {" + text + "}, whose end is before its begin");
-      if (static_cast<uint64_t>(end - begin) >= kMaxPaths)
-        fail("stands for more than " + std::to_string(kMaxPaths) + " paths");
-      const size_t width = first.starts_with('0') || last.starts_with('0') ? std::max(first.size(), last.size()) : 0;
-      for (int64_t i = begin; i <= end; i++) {
-        std::string digits = std::to_string(i);
-        if (digits.size() < width) digits.insert(0, width - digits.size(), '0');
-        choices.push_back(std::move(digits));
-      }
-      return choices;
+      const std::string first = text.substr(0, dots), last = text.substr(dots + 2);
+      if (is_number(first) && is_number(last)) return range(first, last);
     }
-    if (text.find(',') == std::string::npos) return std::nullopt;
-    for (size_t begin = 0; begin <= text.size();) {
-      const size_t end = std::min(text.find(',', begin), text.size());
-      choices.push_back(text.substr(begin, end - begin));
-      begin = end + 1;
-    }
+    std::vector<std::string> choices = choices_between_commas(text);
+    if (choices.size() == 1) choices.clear();
     return choices;
+  }
+
+  std::vector<std::string> range(const std::string &first, const std::string &last) const {
+    const int64_t begin = number(first), end = number(last);
+    if (end < begin) fail("has the range {" + first + ".." + last + "}, whose end is before its begin");
+    if (static_cast<uint64_t>(end - begin) >= kMaxPaths)
+      fail("stands for more than " + std::to_string(kMaxPaths) + " paths");
+    const size_t width = has_leading_zero(first) || has_leading_zero(last) ? std::max(first.size(), last.size()) : 0;
+    std::vector<std::string> numbers;
+    for (int64_t i = begin; i <= end; i++) {
+      std::string digits = std::to_string(i);
+      if (digits.size() < width) digits.insert(0, width - digits.size(), '0');
+      numbers.push_back(std::move(digits));
+    }
+    return numbers;
   }
 
   void add_pattern(const std::string &path) {

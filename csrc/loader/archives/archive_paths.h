@@ -13,8 +13,8 @@ namespace dali_l3::loader {
  * is taken as it is.
  *
  * @param argument for messages
- * @throws std::runtime_error if a pattern finds nothing, a text file cannot be read or is empty, or a brace range has
- * an impossible border or stands for more than a million paths
+ * @throws std::runtime_error if a pattern finds nothing, a text file cannot be read or is empty, a brace range has an
+ * impossible border or stands for more than a million paths, or a path is a URI
  */
 std::vector<std::string> expand_paths(const char *argument, const std::vector<std::string> &paths);
 

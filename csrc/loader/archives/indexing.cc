@@ -125,11 +125,14 @@ ArchiveIndex read_index(const std::string &path, const std::string &archive) {
   const OpenFile file(archive);
   ArchiveIndex index = parse_index(path, read_text(path), file.size());
   if (index.samples() == 0) fail_file(path, "is the index of an archive without samples");
-  const TarMember &last = index.members.back();
-  if (!is_tar_member(last.offset, last.size, read_at(file)))
-    fail_file(path, "does not fit " + archive + ", which has no member of " + std::to_string(last.size) +
-                        " bytes at byte " + std::to_string(last.offset) + ". Make it anew: dali-l3 index --overwrite " +
-                        archive);
+  // If the archive has been replaced by one with other samples, or in another order, one of these has moved.
+  for (const size_t m : {index.members.size() / 2, index.members.size() - 1}) {
+    const TarMember &member = index.members[m];
+    if (!is_tar_member(member.offset, member.size, read_at(file)))
+      fail_file(path, "does not fit " + archive + ", which has no member of " + std::to_string(member.size) +
+                          " bytes at byte " + std::to_string(member.offset) +
+                          ". Make it anew: dali-l3 index --overwrite " + archive);
+  }
   return index;
 }
 

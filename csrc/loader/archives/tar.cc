@@ -24,7 +24,8 @@ constexpr uint64_t kMaxExtendedHeader = uint64_t{1} << 20;
 // Bytes that are read at once where a header is expected: those of small members that follow may be among them.
 constexpr size_t kWindow = size_t{16} << 10;
 
-// What may stand between the end mark and the end of the file: archives are padded to records.
+// What may stand between the end mark and the end of the file: archives are padded to records. More is a hole in a file
+// that was not written or downloaded to its end.
 constexpr uint64_t kMaxPadding = uint64_t{1} << 20;
 
 struct Field {
@@ -207,7 +208,7 @@ class TarReader {
 
   void check_inside(const std::string &name, uint64_t size) const {
     if (at_ > size_ || size > size_ - at_)
-      fail_cut_off(name + " has " + std::to_string(size) + " from byte " + std::to_string(at_) + " on");
+      fail_cut_off(name + " has " + std::to_string(size) + " bytes from byte " + std::to_string(at_) + " on");
   }
 
   // Goes to where the next header is after so many bytes, which are inside the archive.
@@ -275,11 +276,13 @@ class TarReader {
     members_.push_back({name, member.offset, member.size});
   }
 
-  // An archive behind the end mark of this one would be passed over.
+  // An archive behind the end mark of this one would be passed over, and so would members behind a hole.
   void check_rest() {
-    const uint64_t end = std::min(size_, at_ + kMaxPadding);
-    for (uint64_t at = at_; at < end;) {
-      const std::span<const uint8_t> bytes = window(at, std::min<uint64_t>(kWindow, end - at));
+    if (size_ - at_ > kMaxPadding)
+      fail("has its end mark at byte " + std::to_string(at_) + ", but " + std::to_string(size_ - at_) +
+           " bytes behind it: it may not have been written or downloaded to its end");
+    for (uint64_t at = at_; at < size_;) {
+      const std::span<const uint8_t> bytes = window(at, std::min<uint64_t>(kWindow, size_ - at));
       if (bytes.empty()) return;
       if (!is_zero(bytes))
         fail("has more behind its end mark at byte " + std::to_string(at_) +

@@ -55,7 +55,8 @@ void check_weighting(const WeightingArguments &arguments, const ShardOptions &sh
   require(arguments.weights.has_value() + arguments.class_proportions.has_value() + arguments.class_balanced <= 1,
           "weights, class_proportions and class_balanced exclude each other");
   require(!arguments.by_class() || arguments.labels_are_classes,
-          "class_proportions and class_balanced need labels that are integers: omit label_columns");
+          "class_proportions and class_balanced need labels that are integers: omit label_columns and, with paths, "
+          "say with label_ext where they are");
   if (!arguments.epoch_size) return;
   const int64_t size = *arguments.epoch_size;
   require(size >= 1 && size <= kMaxSamples,

@@ -85,31 +85,24 @@ std::string common_folder(const std::vector<std::string> &paths) {
   return std::string(common.substr(0, common.rfind('/') + 1));
 }
 
-struct Found {
-  ArchiveIndex index;
-  std::string problem;
-};
-
-std::vector<Found> find_indices(const std::vector<std::string> &archives, const ArchiveOptions &options, int threads,
-                                const std::atomic<bool> *cancelled) {
+std::vector<FoundIndex> find_indices(const std::vector<std::string> &archives, const ArchiveOptions &options,
+                                     int threads, const std::atomic<bool> *cancelled) {
   std::vector<std::string> index_paths;
   if (options.index_paths) {
     index_paths = expand_paths("index_paths", *options.index_paths);
-    for (const std::string &path : index_paths) require_local(path);
     if (index_paths.size() != archives.size())
       throw std::runtime_error("The argument index_paths has " + counted(index_paths.size(), "path") +
                                ", the argument paths " + std::to_string(archives.size()));
   }
   ReadPool pool(threads);
-  std::vector<std::future<Found>> jobs;
+  std::vector<std::future<FoundIndex>> jobs;
   for (size_t i = 0; i < archives.size(); i++) {
-    jobs.push_back(pool.submit([&, i]() -> Found {
-      if (!index_paths.empty()) return {read_index(index_paths[i], archives[i]), ""};
-      FoundIndex found = find_index(archives[i], cancelled);
-      return {std::move(found.index), std::move(found.problem)};
+    jobs.push_back(pool.submit([&, i] {
+      return index_paths.empty() ? find_index(archives[i], cancelled)
+                                 : FoundIndex{read_index(index_paths[i], archives[i])};
     }));
   }
-  std::vector<Found> found;
+  std::vector<FoundIndex> found;
   for (auto &job : jobs) found.push_back(job.get());
   return found;
 }
@@ -180,8 +173,7 @@ ArchiveListing list_archives(const ArchiveOptions &options, int threads, const s
   ArchiveListing listing;
   Adder adder(options, listing);
   const std::vector<std::string> archives = expand_paths("paths", options.paths);
-  for (const std::string &path : archives) require_local(path);
-  std::vector<Found> found = find_indices(archives, options, threads, cancelled);
+  std::vector<FoundIndex> found = find_indices(archives, options, threads, cancelled);
 
   const std::string folder = common_folder(archives);
   listing.root = folder;

@@ -20,7 +20,7 @@ struct ArchiveOptions {
    * or kMissingIsSkipped. */
   std::string missing_component_behavior = "empty";
   bool case_sensitive_extensions = true;
-  std::optional<std::string> label_ext = {};    ///< as one of ext; none: all labels are 0
+  std::optional<std::string> label_ext = {};    ///< as one of ext; none: labels are the places of the entries
   std::optional<std::string> label_field = {};  ///< where in a JSON object; see label_numbers()
 };
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "archives/tar.h"
 #include "checks/file_check.h"
 #include "dataset/archive_labels.h"
 #include "dataset/counted.h"
@@ -128,7 +129,11 @@ void Inspection::read_label(Entry &entry) {
                                                    *options_.archives->label_ext + ","
                                              : full_name(catalogue_, file) + ":";
   std::lock_guard lock(mutex_);
-  bad_labels_[{entry.file.archive, entry.file.offset}] = where + " " + problem;
+  bad_labels_[place_of(entry)] = where + " " + problem;
+}
+
+Inspection::Place Inspection::place_of(const Entry &entry) const {
+  return {name_of(catalogue_.archives, entry.file), entry.file.offset};
 }
 
 std::vector<std::string> Inspection::look_at_all() {
@@ -151,7 +156,8 @@ std::string Inspection::look_at(Entry &entry) {
         fail_file(full_name(catalogue_, entry.file), "of no known image format");
     }
     for (size_t c = 0; c < entry.companions.size(); c++) look_at_companion(entry, c);
-    const auto bad = bad_labels_.find({entry.file.archive, entry.file.offset});
+    if (bad_labels_.empty()) return "";
+    const auto bad = bad_labels_.find(place_of(entry));
     return bad == bad_labels_.end() ? "" : bad->second;
   } catch (const std::runtime_error &error) {
     return error.what();
@@ -167,10 +173,16 @@ FileFormat Inspection::look_at_file(File &file, bool sniffs, bool checks_header)
     const auto read = [&](uint64_t offset, std::span<uint8_t> bytes) { return open.read_at(offset, bytes); };
     return look_at_bytes(name, file.size, read, sniffs, checks_header);
   }
+  if (!sniffs) return look_at_bytes(name, file.size, nullptr, false, false);  // without opening the archive
+
+  const std::string path = full_path(catalogue_.root, catalogue_.archives[file.archive]);
+  const std::shared_ptr<OpenFile> archive = archives_.open(path);
+  const auto read_archive = [&](uint64_t offset, std::span<uint8_t> bytes) { return archive->read_at(offset, bytes); };
+  if (!is_tar_member(file.offset, file.size, read_archive))
+    fail_file(name, "is not where the index of its archive says. Make that anew: dali-l3 index --overwrite " + path);
   const ReadAt read = [&](uint64_t offset, std::span<uint8_t> bytes) {
     const uint64_t rest = file.size - std::min(offset, file.size);
-    return archives_.open(full_path(catalogue_.root, catalogue_.archives[file.archive]))
-        ->read_at(file.offset + offset, bytes.first(std::min<uint64_t>(bytes.size(), rest)));
+    return read_archive(file.offset + offset, bytes.first(std::min<uint64_t>(bytes.size(), rest)));
   };
   return look_at_bytes(name, file.size, read, sniffs, checks_header);
 }

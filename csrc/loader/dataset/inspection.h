@@ -35,10 +35,12 @@ class Inspection {
   std::vector<std::string> look_at_all();
 
  private:
-  using Place = std::pair<uint32_t, uint64_t>;  // archive and offset
+  // Of an image: its name, which may repeat, and its offset, which hard links have in common.
+  using Place = std::pair<std::string, uint64_t>;
 
   void for_each_entry(const std::function<void(size_t entry)> &look);
   void read_label(Entry &entry);
+  Place place_of(const Entry &entry) const;
   std::string look_at(Entry &entry);
   FileFormat look_at_file(File &file, bool sniffs, bool checks_header);
   void look_at_companion(Entry &entry, size_t c);
@@ -48,7 +50,7 @@ class Inspection {
   std::vector<File> label_files_;  // empty once they have been read
   OpenFiles archives_;
   std::mutex mutex_;
-  std::map<Place, std::string> bad_labels_;  // by their images; guarded by mutex_ while labels are read
+  std::map<Place, std::string> bad_labels_;  // guarded by mutex_ while labels are read
 };
 
 }  // namespace dali_l3::loader

@@ -98,7 +98,14 @@ TEST(paths_as_people_write_them) {
   CHECK_EQUAL(expanded({"t-{1..2}.tar"}), "t-1.tar|t-2.tar|");
   CHECK_EQUAL(expanded({"s-{008..011}.tar"}), "s-008.tar|s-009.tar|s-010.tar|s-011.tar|");
   CHECK_EQUAL(expanded({"{train,val}-{0..1}.tar"}), "train-0.tar|train-1.tar|val-0.tar|val-1.tar|");
-  CHECK_EQUAL(expanded({"{a,b{1..2}}.tar"}), "a.tar|b1.tar|a.tar|b2.tar|");
+  // As in a shell.
+  CHECK_EQUAL(expanded({"{a,b{1..2}}.tar"}), "a.tar|b1.tar|b2.tar|");
+  CHECK_EQUAL(expanded({"{{a,b},c{d,}}.tar"}), "a.tar|b.tar|cd.tar|c.tar|");
+  CHECK_EQUAL(expanded({"{x{a,b}}.tar"}), "{xa}.tar|{xb}.tar|");
+  CHECK_EQUAL(expanded({"{x{a,b}.tar"}), "{xa.tar|{xb.tar|");
+  CHECK_EQUAL(expanded({"{0..2}-{9..10}.tar"}), "0-9.tar|0-10.tar|1-9.tar|1-10.tar|2-9.tar|2-10.tar|");
+  CHECK_EQUAL(expanded({"{00..2}{3..3}.tar"}), "003.tar|013.tar|023.tar|");
+  CHECK_EQUAL(expanded({"{a/../b,c..d}.tar"}), "a/../b.tar|c..d.tar|");
   CHECK_EQUAL(expanded({"{x}.tar"}), "{x}.tar|");
   CHECK_EQUAL(expanded({"t-{1,10}*"}), "t-1.tar|t-10.tar|t-10.tar|");
   CHECK_EQUAL(expanded({"odd{1..2}*.tar"}), "odd{1..2}*.tar|");
@@ -113,6 +120,9 @@ TEST(paths_as_people_write_them) {
   CHECK(has(failure("{0..9999}{0..9999}.tar"), "more than 1000000 paths"));
   write(root + "empty.txt", "\n");
   CHECK(has(failure("empty.txt"), "names no files"));
+  write(root + "uris.txt", "t-1.tar\ns3://bucket/a.tar\n");
+  CHECK(has(failure("uris.txt"), "s3://bucket/a.tar is a URI"));
+  CHECK(has(error_of([&] { expand_paths("paths", {"s3://bucket/*.tar"}); }), "is a URI"));
   write(root + "nested.txt", "list.txt\n");
   CHECK(has(failure("nested.txt"), "another list"));
 }
@@ -223,6 +233,17 @@ TEST(labels_of_samples) {
   CHECK_EQUAL(catalogue.label_values.at(catalogue.entries[0].label * 2 + 1), 2.5f);
 }
 
+TEST(a_bad_label_concerns_its_own_sample) {
+  const Folder folder;
+  const std::string archive = folder.path("a.tar");
+  write(archive, member("x.png", kPng) + member("x.cls", "cat") + header("y.png", 0, '1', "x.png") +
+                     member("y.cls", "2") + end());
+  CatalogueOptions options = options_for({archive}, {"png"});
+  options.archives->label_ext = "cls";
+  options.on_error = OnError::skip;
+  CHECK_EQUAL(shown(options), "a.tar:y.png()=2|");
+}
+
 TEST(a_part_of_the_samples_holds_the_labels_in_proportion) {
   const Folder folder;
   std::vector<std::pair<std::string, std::string>> members;
@@ -283,6 +304,13 @@ TEST(an_index_is_made_once) {
   CHECK_EQUAL(shown(options_for({archive}, {"png"})), "a.tar:other.png()=0|");
   write(index, "v1.2 1\npng 1024 99 other.png\n");
   CHECK(has(error_of([&] { find_index(archive); }), index + ": does not fit " + archive));
+  // A look at the images finds also what is wrong with a member that is neither in the middle nor the last.
+  const std::string size = std::to_string(kPng.size());
+  CatalogueOptions options = options_for({archive}, {"png"});
+  options.sniff = true;
+  write(index, "v1.2 2\npng 512 1 x.png\npng " + std::to_string(make_index(archive).members[1].offset) + " " + size +
+                   " y.png\n");
+  CHECK(has(problem(options), archive + ": x.png: is not where the index of its archive says"));
   write(index, "something else");
   CHECK(has(error_of([&] { find_index(archive); }), index + ": is no index that can be used"));
 
@@ -292,6 +320,13 @@ TEST(an_index_is_made_once) {
   folder.add("a.tar", {{"x.png", kPng}, {"y.png", kPng}, {"z.png", kPng}});
   CHECK_EQUAL(find_index(archive).index.samples(), 3u);
   CHECK_EQUAL(read_index(index, archive).samples(), 3u);
+
+  // Also if the archive has the same size and end as before.
+  const std::pair<std::string, std::string> large{"x.png", kPng + std::string(2000, 'x')}, small{"y.png", kPng};
+  folder.add("a.tar", {large, small, {"y.cls", "1"}});
+  find_index(archive);
+  folder.add("a.tar", {small, large, {"y.cls", "1"}});
+  CHECK(find_index(archive).index == make_index(archive));
 }
 
 TEST(an_index_that_cannot_lie_beside_its_archive_lies_in_the_cache) {

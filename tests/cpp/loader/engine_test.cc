@@ -338,6 +338,23 @@ TEST(substitute_keeps_the_label) {
   CHECK_EQUAL(reading.engine->statistics().epochs[0].files_read, 11);
 }
 
+TEST(files_that_one_thread_reads_in_one_go_are_bad_each_on_its_own) {
+  const Dataset dataset(12);
+  for (const int bad : {4, 7}) fs::remove(dataset.path(bad));
+  TemporaryFolder folder;
+  const std::string substitute = folder.path() + "/gray.png";
+  std::ofstream(substitute, std::ios::binary) << "\x89PNG\r\n\x1a\ngray";
+  Reading reading(dataset, 12, 0, {.read_threads = 1, .on_error = OnError::substitute, .substitute = substitute});
+  std::set<int> seen;
+  for (const auto &sample : reading.engine->next_batch()) {
+    const bool is_bad = sample.label == 4 || sample.label == 7;
+    CHECK_EQUAL(sample.name == substitute, is_bad);
+    if (!is_bad) CHECK(bytes_of(sample) == Dataset::content(sample.label));
+    seen.insert(sample.label);
+  }
+  CHECK_EQUAL(seen.size(), size_t{12});
+}
+
 TEST(a_substitute_that_is_no_image_is_refused_at_once) {
   const Dataset dataset(3);
   dataset.write(1, "not an image");

@@ -115,7 +115,7 @@ TEST(damage_is_found) {
   bad[1024 + 3] ^= 1;  // in the second header
   CHECK(has(problem(bad), "has no sound header at byte 1024"));
   CHECK(has(problem(header("1.png", 0, '0', "", "", "", "99999999999") + end()), "impossible size"));
-  CHECK(has(problem(header("1.png", 1'000'000) + std::string(5000, 'x')), "is cut off: 1.png has 1000000"));
+  CHECK(has(problem(header("1.png", 1'000'000) + std::string(5000, 'x')), "is cut off: 1.png has 1000000 bytes"));
   CHECK(has(problem(header("1.png", 1, 'S') + end()), "the sparse file 1.png"));
   CHECK(has(problem(pax(record("GNU.sparse.major", "1")) + named("1.png") + end()), "sparse"));
   CHECK(has(problem(header("1.png", 1, 'M') + end()), "volume"));
@@ -128,6 +128,9 @@ TEST(damage_is_found) {
   CHECK(has(problem(header("x", uint64_t{2} << 20, 'L') + std::string(3 << 20, 'x')), "extended header of"));
   CHECK(has(problem(good + named("3.png") + end()), "has more behind its end mark at byte 2048"));
   CHECK_EQUAL(problem(good + std::string(100 * kBlock, '\0')), "");
+  const std::string hole(2 << 20, '\0');  // in a file that is being downloaded
+  CHECK(has(problem(named("1.png") + hole + named("3.png") + end()), "has its end mark at byte 1024, but"));
+  CHECK(has(problem(named("1.png") + hole), "downloaded to its end"));
 }
 
 TEST(an_archive_cut_off_anywhere_is_never_taken_for_a_whole_one) {

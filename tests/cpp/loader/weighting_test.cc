@@ -80,7 +80,8 @@ TEST(wrong_numbers_are_named) {
   CHECK_EQUAL(error({.weights = {{1}}, .class_balanced = true}), exclude);
   CHECK_EQUAL(error({.class_proportions = {{1}}, .class_balanced = true}), exclude);
   CHECK_EQUAL(error({.class_balanced = true, .labels_are_classes = false}),
-              "class_proportions and class_balanced need labels that are integers: omit label_columns");
+              "class_proportions and class_balanced need labels that are integers: omit label_columns and, with paths, "
+              "say with label_ext where they are");
   for (const int64_t size : {int64_t{0}, int64_t{-3}, kMaxSamples + 1})
     CHECK_EQUAL(error({.epoch_size = size}),
                 "epoch_size is " + std::to_string(size) + ", but must be from 1 to 2147483647");

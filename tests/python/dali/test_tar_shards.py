@@ -233,6 +233,8 @@ def test_subsets_and_classes(reader, shards):
         s.label for s in read(reader, 5, batch_size=6, class_proportions="balanced", epoch_size=30, **arguments)
     )
     assert set(counts.values()) == {10}
+    with pytest.raises((RuntimeError, ValueError), match="say with label_ext where they are"):
+        outputs(lambda: reader(paths=shards, ext="png", class_proportions="balanced"), 1)
     parts = [
         {s.path for s in read(reader, 12, batch_size=2, subset=part, **arguments)} for part in ((0.0, 0.5), (0.5, 1.0))
     ]
