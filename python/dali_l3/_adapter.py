@@ -40,7 +40,7 @@ def find(version: str, dali: Path) -> Path:
     """
     try:
         adapter = locate(version, dali)
-        return adapter if adapter.exists() else _compiled(version, dali, adapter)
+        return adapter if os.path.exists(adapter) else _compiled(version, dali, adapter)
     except BuildError as error:
         choices = sorted(packaged(), key=_by_number)
         cure = f" Or install one of those: pip install '{_package(dali)}=={choices[-1]}'" if choices else ""
@@ -52,6 +52,8 @@ def find(version: str, dali: Path) -> Path:
 
 def locate(version: str, dali: Path) -> Path:
     """Where the adapter to a version of DALI is, or will be once it is compiled.
+
+    `os.path.exists` tells which; `Path.exists` raises an error where it may not look.
 
     Raises:
         BuildError: None can be compiled.
@@ -92,6 +94,7 @@ def _compiled(version: str, dali: Path, adapter: Path) -> Path:
 
 
 def _compile(version: str, dali: Path, adapter: Path) -> None:
+    """Without an rpath: environments share what is kept, and this process has loaded the library of its own."""
     _say(f"compiling the adapter to DALI {version}, which takes some 15 seconds, into {adapter.parent}")
     _adapter_build.compile_adapter(dali, _native.ADAPTER_SOURCE, _native.LIBRARY, adapter)
 
