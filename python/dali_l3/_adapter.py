@@ -83,12 +83,14 @@ def _compiled(version: str, dali: Path, adapter: Path) -> Path:
                 _compile(version, dali, adapter)
         return adapter
     except OSError as error:
-        temporary = Path(tempfile.mkdtemp(prefix="dali_l3-"))
+        problem = f"{error.filename or folder}: {error.strerror}"
+        cure = "let the variable XDG_CACHE_HOME name a folder that can be written to"
+        try:
+            temporary = Path(tempfile.mkdtemp(prefix="dali_l3-"))
+        except OSError as second:
+            raise BuildError(f"{problem}; {second}. There is no place for it: {cure}") from None
         atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-        _say(
-            f"{error.filename or folder}: {error.strerror}. The adapter will last as long as this process; "
-            "to keep it, let the variable XDG_CACHE_HOME name a folder that can be written to"
-        )
+        _say(f"{problem}. The adapter will last as long as this process; to keep it, {cure}")
         _compile(version, dali, temporary / NAME)
         return temporary / NAME
 
