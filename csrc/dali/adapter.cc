@@ -1,5 +1,5 @@
 // The adapter to DALI as one unit: what DALI's headers cost a compiler is paid once, and one command builds it
-// (python/dali_l3/adapters/building.py).
+// (python/dali_l3/_adapter_build.py).
 #include "decoders/encoded_batch.cc"
 #include "decoders/l3_decoder.cc"
 #include "decoders/l3_decoder_mixed.cc"

@@ -40,7 +40,7 @@ def find(version: str, dali: Path) -> Path:
     """
     try:
         adapter = locate(version, dali)
-        return adapter if adapter.exists() else _compiled(version, dali, adapter)
+        return adapter if os.path.exists(adapter) else _compiled(version, dali, adapter)
     except BuildError as error:
         choices = sorted(packaged(), key=_by_number)
         cure = f" Or install one of those: pip install '{_package(dali)}=={choices[-1]}'" if choices else ""
@@ -52,6 +52,8 @@ def find(version: str, dali: Path) -> Path:
 
 def locate(version: str, dali: Path) -> Path:
     """Where the adapter to a version of DALI is, or will be once it is compiled.
+
+    `os.path.exists` tells which; `Path.exists` raises an error where it may not look.
 
     Raises:
         BuildError: None can be compiled.
@@ -81,17 +83,20 @@ def _compiled(version: str, dali: Path, adapter: Path) -> Path:
                 _compile(version, dali, adapter)
         return adapter
     except OSError as error:
-        temporary = Path(tempfile.mkdtemp(prefix="dali_l3-"))
+        problem = f"{error.filename or folder}: {error.strerror}"
+        cure = "let the variable XDG_CACHE_HOME name a folder that can be written to"
+        try:
+            temporary = Path(tempfile.mkdtemp(prefix="dali_l3-"))
+        except OSError as second:
+            raise BuildError(f"{problem}; {second}. There is no place for it: {cure}") from None
         atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-        _say(
-            f"{error.filename or folder}: {error.strerror}. The adapter will last as long as this process; "
-            "to keep it, let the variable XDG_CACHE_HOME name a folder that can be written to"
-        )
+        _say(f"{problem}. The adapter will last as long as this process; to keep it, {cure}")
         _compile(version, dali, temporary / NAME)
         return temporary / NAME
 
 
 def _compile(version: str, dali: Path, adapter: Path) -> None:
+    """Without an rpath: environments share what is kept, and this process has loaded the library of its own."""
     _say(f"compiling the adapter to DALI {version}, which takes some 15 seconds, into {adapter.parent}")
     _adapter_build.compile_adapter(dali, _native.ADAPTER_SOURCE, _native.LIBRARY, adapter)
 

@@ -14,7 +14,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,8 +27,9 @@ LIBRARIES = ("libdali.so", "libdali_core.so")
 _OPTIONS = (
     "-std=c++20 -O3 -DNDEBUG -fPIC -shared -fvisibility=hidden -fvisibility-inlines-hidden "
     "-Wall -Wextra -Wno-free-nonheap-object "  # a false alarm in DALI's headers
-    "-Wl,--no-undefined -Wl,--allow-shlib-undefined -Wl,-rpath,$ORIGIN/../.."
+    "-Wl,--no-undefined -Wl,--allow-shlib-undefined"
 )
+_LIBRARY_IN_PACKAGE = "$ORIGIN/../.."  # seen from plugin/VERSION
 _COMPILERS = ("c++", "g++", "clang++")
 _CUDA_HEADERS = ("cuda_runtime.h", "crt/host_config.h", "nv/target")
 _CUDA_PACKAGES = "nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl"
@@ -77,12 +77,12 @@ def find_cuda_headers() -> list[Path]:
         toolkits.append(str(Path(nvcc).resolve().parent.parent))
     folders = [Path(toolkit) for toolkit in toolkits if toolkit]
     folders += [Path("/usr/local/cuda"), *sorted(Path("/usr/local").glob("cuda-*"), reverse=True)]
-    packages = Path(sysconfig.get_path("purelib")) / "nvidia"
-    choices = [[folder / "include"] for folder in (*folders, packages / "cu13")]
-    choices.append([packages / part / "include" for part in ("cuda_runtime", "cuda_nvcc", "cuda_cccl")])  # of CUDA 12
+    choices = [[folder / "include"] for folder in folders]
+    for parts in (["cu13"], ["cuda_runtime", "cuda_nvcc", "cuda_cccl"]):  # the second of CUDA 12
+        choices.append([Path(place, "nvidia", part, "include") for place in sys.path for part in parts])
     for choice in choices:
-        if all(any((folder / header).exists() for folder in choice) for header in _CUDA_HEADERS):
-            return choice
+        if all(any(os.path.exists(folder / header) for folder in choice) for header in _CUDA_HEADERS):
+            return [folder for folder in choice if os.path.isdir(folder)]
     raise BuildError(
         "DALI's headers need those of the CUDA runtime, which are not there. "
         f"Install a CUDA toolkit, or run: pip install {_CUDA_PACKAGES}"
@@ -96,6 +96,7 @@ def compile_adapter(
     output: Path,
     cuda_headers: Sequence[Path] | None = None,
     dependencies: Path | None = None,
+    rpath: str | None = None,
 ) -> None:
     """Compiles and links the adapter to one DALI; a file named `output` appears only if it succeeds.
 
@@ -106,6 +107,7 @@ def compile_adapter(
         output: The file to write, in a folder that exists.
         cuda_headers: Folders with the headers of the CUDA runtime; None: they are looked for.
         dependencies: A file to write that tells a build tool the files that the adapter follows from.
+        rpath: Where the adapter looks for the library; None: it works where the library has been loaded before.
 
     Raises:
         BuildError: With the reason, which for errors of the compiler is what it printed.
@@ -121,6 +123,8 @@ def compile_adapter(
         command += ["-MD", "-MF", str(dependencies), "-MT", str(output)]
     command += [str(source / "dali" / "adapter.cc"), "-o", str(partial), str(library)]
     command += [str(dali / name) for name in LIBRARIES]
+    if rpath:
+        command.append(f"-Wl,-rpath,{rpath}")
     try:
         result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         if result.returncode:
@@ -145,7 +149,7 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        compile_adapter(**vars(arguments))
+        compile_adapter(**vars(arguments), rpath=_LIBRARY_IN_PACKAGE)
     except BuildError as error:
         sys.exit(f"{Path(__file__).name}: {error}")
 

@@ -45,7 +45,7 @@ def _dali() -> dict[str, str]:
     try:
         version = dali_version(folder)
         adapter = _adapter.locate(version, folder)
-        found = str(adapter) if adapter.exists() else f"none yet; the import of DALI will compile {adapter}"
+        found = str(adapter) if os.path.exists(adapter) else f"none yet; the import of DALI will compile {adapter}"
     except BuildError as error:
         return {"DALI": str(error), "adapters": adapters}
     return {"DALI": f"{version} in {folder}", "adapter": found, "adapters": adapters}

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 Position = Literal["random", "center"]
 
+_CPU = torch.device("cpu")  # named throughout: programs may have made another one the default
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -116,7 +118,7 @@ class L3Folder(Dataset[Sample]):
         return top, left, *window
 
     def _offset(self, room: int) -> int:
-        return room // 2 if self._position == "center" else int(torch.randint(room + 1, ()))
+        return room // 2 if self._position == "center" else int(torch.randint(room + 1, (), device=_CPU))
 
 
 def collate(samples: Sequence[Sample], threads: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
@@ -146,22 +148,23 @@ def collate(samples: Sequence[Sample], threads: int | None = None) -> tuple[torc
     targets = [sample.target for sample in samples if sample.target is not None]
     if targets:
         return images, _decode(targets, windows, threads)
-    return images, torch.tensor([sample.label for sample in samples])
+    return images, torch.tensor([sample.label for sample in samples], device=_CPU)
 
 
 def _decode(paths: list[str], windows: list[Roi | None], threads: int | None) -> torch.Tensor:
-    batch = torch.empty(0)
+    batch = torch.empty(0, device=_CPU)
 
     def allocate(shapes: Shapes, dtypes: DTypes) -> list[NDArray[Any]]:
         nonlocal batch
         _check_same(paths, shapes, dtypes)
         shape, dtype = (len(paths), *shapes[0]), dtypes[0]
+        kind: torch.dtype = getattr(torch, dtype.name)
         if get_worker_info() is None:
-            batch = torch.empty(shape, dtype=getattr(torch, dtype.name), pin_memory=torch.cuda.is_available())
+            batch = torch.empty(shape, dtype=kind, device=_CPU, pin_memory=torch.cuda.is_available())
             return list(batch.numpy())
         size = math.prod(shape) * dtype.itemsize
         memory, storage = lend(size)
-        batch = torch.empty(0, dtype=getattr(torch, dtype.name)).set_(storage).view(shape)
+        batch = torch.empty(0, dtype=kind, device=_CPU).set_(storage).view(shape)
         return list(np.frombuffer(memory, dtype, math.prod(shape)).reshape(shape))
 
     decode_sources(list(paths), None, threads, windows, None, allocate)

@@ -44,6 +44,8 @@ def test_an_adapter_that_is_yet_to_be_compiled(capsys, plugin, monkeypatch, tmp_
     assert items["adapters"] == "none"
     assert items["adapter"].startswith(f"none yet; the import of DALI will compile {tmp_path / 'cache'}")
     assert not (tmp_path / "cache").exists()
+    monkeypatch.setenv("XDG_CACHE_HOME", "/" + 256 * "x")  # where even a look is refused
+    assert shown(capsys)["adapter"].startswith("none yet")
 
 
 def test_an_extension_that_is_not_looked_for(capsys, plugin, monkeypatch):

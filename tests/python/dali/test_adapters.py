@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import nvidia.dali
 import pytest
@@ -109,13 +110,11 @@ def machine(tmp_path, adapter):
 
 class TestCompiling:
     def test_an_adapter_is_compiled_once_and_kept(self, machine):
-        compiler = "ccache g++" if os.environ.get("CCACHE_DIR") else None
-        machine.environment = {name: value for name, value in machine.environment.items() if name != "CXX"}
-        if compiler:
-            machine.environment["CXX"] = compiler
+        del machine.environment["CXX"]
         first, said = machine.run()
         assert first.startswith(str(machine.folder / "cache" / "dali_l3"))
         assert "compiling the adapter to DALI" in said
+        assert b"$ORIGIN" not in Path(first).read_bytes()  # from where it is kept, no path leads to the library
         machine.environment["CXX"] = "false"
         again, said = machine.run()
         assert again == first
@@ -128,13 +127,22 @@ class TestCompiling:
         assert outputs[0][0] == outputs[1][0]
         assert machine.compilations() == 1
 
-    def test_a_cache_that_cannot_be_written_is_done_without(self, machine):
-        machine.environment["XDG_CACHE_HOME"] = "/proc/nowhere"
+    @pytest.mark.parametrize("cache", ["/proc/nowhere", "/" + 256 * "x"])  # of the second even a look is refused
+    def test_a_cache_that_cannot_be_written_is_done_without(self, machine, cache):
+        machine.environment["XDG_CACHE_HOME"] = cache
         path, said = machine.run()
-        assert "/proc/nowhere" in said
+        assert cache in said
         assert "XDG_CACHE_HOME" in said
-        assert not path.startswith("/proc")
+        assert not path.startswith(cache)
         assert not os.path.exists(os.path.dirname(path))
+
+    def test_where_nothing_can_be_written_the_error_says_so(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(_native, "PLUGINS", tmp_path)
+        monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+        monkeypatch.setattr("tempfile.tempdir", "/proc/nothing")
+        message = "/proc/nowhere.*; .*/proc/nothing.* There is no place for it: let the variable XDG_CACHE_HOME name"
+        with pytest.raises(RuntimeError, match=message):
+            _adapter.find(nvidia.dali.__version__, Path(nvidia.dali.__file__).parent)
 
     def test_without_a_compiler_the_error_says_what_to_do(self, machine):
         machine.environment["PATH"] = str(machine.folder)
@@ -161,6 +169,20 @@ class TestCompiling:
         monkeypatch.setattr(_adapter_build, "_CUDA_HEADERS", ("no_such_header.h",))
         with pytest.raises(_adapter_build.BuildError, match="pip install nvidia-cuda-runtime"):
             _adapter_build.find_cuda_headers()
+
+    def test_headers_of_cuda_of_packages_in_several_places(self, tmp_path, monkeypatch):
+        """In the environment and in the user's packages, say."""
+        from dali_l3 import _adapter_build
+
+        headers = ("here/only_here.h", "there/only_there.h")
+        monkeypatch.setattr(_adapter_build, "_CUDA_HEADERS", headers)
+        wanted = []
+        for place, header in zip(("a", "b"), headers, strict=True):
+            wanted.append(tmp_path / place / "nvidia" / "cu13" / "include")
+            (wanted[-1] / header).parent.mkdir(parents=True)
+            (wanted[-1] / header).touch()
+            monkeypatch.syspath_prepend(tmp_path / place)
+        assert set(wanted) <= set(_adapter_build.find_cuda_headers())
 
     def test_the_cache_knows_the_sources(self, tmp_path, monkeypatch):
         dali = tmp_path / "dali"

@@ -181,6 +181,16 @@ class TestBatches:
         ):
             collate(samples)
 
+    @pytest.mark.parametrize("worker", [False, True])
+    def test_another_default_device(self, root, images, worker, monkeypatch):
+        """A GPU often is; here, one that holds nothing."""
+        monkeypatch.setattr(dali_l3.torch, "get_worker_info", lambda: worker or None)
+        with torch.device("meta"):
+            dataset = L3Folder(root, window=(150, 200))
+            batch, labels = collate([dataset[number] for number in range(COUNT)])
+        assert (batch.device, labels.device) == (torch.device("cpu"), torch.device("cpu"))
+        np.testing.assert_array_equal(batch.permute(0, 2, 3, 1).numpy(), np.stack(sorted_images(images)))
+
     def test_no_samples(self):
         with pytest.raises(ValueError, match="samples is empty"):
             collate([])
