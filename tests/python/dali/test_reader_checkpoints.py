@@ -290,7 +290,7 @@ def test_ctrl_c_ends_the_planning_of_epochs(dataset, tmp_path, run_python):
     words = state_of(checkpoint).split(b" crc32=")[0].replace(b" stage=0", b" stage=%d" % (23 * 10**7 // 4))
     (tmp_path / "checkpoint").write_bytes(with_state(checkpoint, with_checksum(words)))
     program = f"""
-        import os, subprocess, time
+        import os, signal, subprocess, time
         import dali_l3
         from nvidia.dali import Pipeline
 
@@ -299,15 +299,15 @@ def test_ctrl_c_ends_the_planning_of_epochs(dataset, tmp_path, run_python):
         pipeline = Pipeline(batch_size=4, num_threads=1, device_id=None, **resumed)
         with pipeline:
             pipeline.set_outputs(*dali_l3.fn.readers.liquid(**{arguments!r}, name="reader"))
-        subprocess.Popen(["sh", "-c", f"sleep 2; kill -INT {{os.getpid()}}"])
+        noticed = []  # by Python, which goes on: the planning may not have begun
+        signal.signal(signal.SIGINT, lambda *_: noticed.append(True))
+        subprocess.Popen(["sh", "-c", f"sleep 1; while kill -INT {{os.getpid()}}; do sleep 0.2; done"])
         try:
-            try:
-                pipeline.build()
-            except RuntimeError:
-                while True:  # Python notices Ctrl-C now
-                    time.sleep(0.01)
-        except KeyboardInterrupt as interrupt:
-            print(interrupt.__context__)
+            pipeline.build()
+        except RuntimeError as error:
+            print(error)
+        while not noticed:
+            time.sleep(0.01)
     """
     assert "The planning of epochs was interrupted" in run_python(textwrap.dedent(program))
 
