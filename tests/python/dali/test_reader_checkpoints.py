@@ -301,11 +301,13 @@ def test_ctrl_c_ends_the_planning_of_epochs(dataset, tmp_path, run_python):
             pipeline.set_outputs(*dali_l3.fn.readers.liquid(**{arguments!r}, name="reader"))
         noticed = []  # by Python, which goes on: the planning may not have begun
         signal.signal(signal.SIGINT, lambda *_: noticed.append(True))
-        subprocess.Popen(["sh", "-c", f"sleep 1; while kill -INT {{os.getpid()}}; do sleep 0.2; done"])
+        sender = subprocess.Popen(["sh", "-c", f"sleep 1; while kill -INT {{os.getpid()}}; do sleep 0.2; done"])
         try:
             pipeline.build()
         except RuntimeError as error:
             print(error)
+        finally:
+            sender.kill()
         while not noticed:
             time.sleep(0.01)
     """
