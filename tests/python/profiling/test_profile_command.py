@@ -436,7 +436,10 @@ def test_names_that_are_not_utf8(run, photos, tmp_path):
         shutil.copy(path, source / (os.fsdecode(b"%d\xff") % number + ".png"))
     (source / os.fsdecode(b"bad\xff.png")).write_bytes(path.read_bytes()[:200])
     found = tmp_path / "found.json"
-    code, output, errors = run("profile", source, "--formats", "source,bmp", "--json", found, "--write", target, *QUICK)
+    code, _, errors = run("profile", source, "--formats", "source", *QUICK)
+    assert code == 0, errors
+    # Without the files as they are, which may be fastest, so that there is a mix to write.
+    code, output, errors = run("profile", source, "--formats", "bmp", "--json", found, "--write", target, *QUICK)
     assert "source\\xfe' DST" in output
     assert code == 1, errors
     assert f"failed: {printable(str(source))}/bad" in errors
