@@ -13,7 +13,7 @@ import hypothesis
 import numpy as np
 import pytest
 
-from dali_l3 import _native, cli
+from dali_l3 import _native, cli, units
 from dali_l3.jobs import running, workers
 from waiting import HANGS
 
@@ -93,7 +93,8 @@ def one_process(monkeypatch):
                 return
             yield function(task)
 
-    monkeypatch.setattr(running, "run_tasks", run_tasks)
+    for module in (running, units.running, units.planning):
+        monkeypatch.setattr(module, "run_tasks", run_tasks)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
 
 

@@ -227,7 +227,7 @@ class _Pool:
             worker = next((worker for worker in self._workers if not worker.attempt), None)
             if not worker and len(self._workers) == self._size:
                 return
-            size = _size_of(queue[0].source)
+            size = _size_of(queue[0])
             is_suspect = queue is self._suspects
             claim = _probable_claim(size)
             if attempts and (is_suspect or (claim and self._claimed() + claim > self._memory)):
@@ -344,9 +344,11 @@ class _Pool:
         self._workers.remove(worker)
 
 
-def _size_of(path: str) -> int:
+def _size_of(task: Task) -> int:
+    if task.size is not None:
+        return task.size
     try:
-        return os.path.getsize(path)
+        return os.path.getsize(task.source)
     except OSError:  # the attempt to read it will tell
         return 0
 
