@@ -53,7 +53,7 @@ def target_errors(path: str) -> Iterator[None]:
 def write_atomically(path: str, data: bytes, mtime_ns: int | None = None) -> None:
     """Writes `data` to `path`, replacing what is there.
 
-    The bytes go to a temporary file in the same folder, are flushed to the disk, and read back; only when they are the
+    The bytes go to a temporary file in the same folder, are read back, and flushed to the disk; only when they are the
     same does the file get its name. When anything raises, the temporary file is removed and `path` is as it was.
 
     mtime_ns: the modification time of the file, if its file system lets us choose
@@ -149,7 +149,6 @@ def _replace(path: str, fill: Callable[[BinaryIO], object], data: bytes, mtime_n
         if mtime_ns is not None:
             with contextlib.suppress(OSError):
                 os.utime(file.fileno(), ns=(mtime_ns, mtime_ns))
-        os.fsync(file.fileno())
         file.seek(0)
         if not _holds(file, data):
             raise OSError(errno.EIO, "the file reads back differently from what was written")

@@ -91,7 +91,7 @@ def finish(
         console.print(printable(line))
     if totals.interrupted:
         raise totals.interrupted
-    if totals.counts["failed"] or (strict and totals.counts["skipped"]):
+    if totals.stopped or totals.counts["failed"] or (strict and totals.counts["skipped"]):
         raise typer.Exit(EXIT_FAILED)
     return totals
 

@@ -33,7 +33,6 @@ from .common import (
 )
 from .parts import PartOption, parse_part
 
-_ARCHIVES = (".tar", ".txt")  # and lists of them
 _LEAST_SHARD = 10240  # bytes: what tar writes for an empty archive
 
 
@@ -229,7 +228,7 @@ def convert(
             raise PlanError("--palette index keeps numbers, which have no averages: add --resize-filter nearest")
     elif resize_filter is not ResizeFilter.LANCZOS:
         raise PlanError("--resize-filter needs --resize-shorter, --resize-longer or --resize-pixels")
-    if shards or part or plan_only or source.endswith(_ARCHIVES) or _is_pattern(source):
+    if shards or part or plan_only or source.endswith(".tar") or _is_pattern(source):
         refused = {
             "--mix": mix,
             "--pages split": pages is Pages.SPLIT,
@@ -257,7 +256,7 @@ def convert(
         in_units.convert_in_units(
             storage.find_storage(target).absolute(target),
             settings,
-            parse_part(part),
+            parse_part(part) if part else None,
             plan_only,
             workers,
             limits,

@@ -28,7 +28,7 @@ _WORDS = {"done": "converted", "skipped": "skipped", "failed": "failed", "left":
 def convert_in_units(
     target: str,
     settings: Settings,
-    part: Part = WHOLE,
+    part: Part | None = None,
     plan_only: bool = False,
     workers: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
@@ -42,10 +42,11 @@ def convert_in_units(
         samples, passed_over = preview(settings, target)
         finish(Plan(outcomes=passed_over + samples), _nothing(), "converted", report, strict, dry_run)
         return
-    manifest = open_manifest(target, settings, check_source=part == WHOLE, workers=workers)
+    manifest = open_manifest(target, settings, check_source=part is None, workers=workers)
     if plan_only:
         console.print(_planned(manifest))
         return
+    part = part or WHOLE
     units = [unit for unit in range(len(manifest.units)) if part.takes(unit)]
     passed_over = manifest.outcomes_passed_over() if part.index == 1 else []
     count = sum(manifest.units[unit].count for unit in units)

@@ -11,7 +11,7 @@ from ..images.reading import prepare_process
 from ..jobs.interrupting import stopping_on_signals
 from ..jobs.outcomes import Outcome, Outcomes
 from ..jobs.running import surrender
-from ..jobs.workers import DEFAULT_LIMITS, Limits, run_tasks
+from ..jobs.workers import DEFAULT_LIMITS, Limits, Pool
 from .manifest import Manifest
 from .records import Record, find_record
 from .sample_conversion import Converted, convert_sample, task_of
@@ -37,11 +37,16 @@ def run_unit(
     Raises TargetError, which says what to do, if its output cannot be written, PlanError if the manifest is damaged,
     OSError.
     """
+    with Pool(convert_sample, workers, prepare_process, stopped, limits, manifest.units[unit].count) as pool:
+        return _do_unit(manifest, unit, pool)
+
+
+def _do_unit(manifest: Manifest, unit: int, pool: Pool) -> Record | None:
     settings, storage = manifest.settings, manifest.storage
     folder = "" if settings.shards else manifest.target
     tasks = [task_of(sample, settings, folder) for sample in manifest.samples_of(unit)]
     places = {task.target: place for place, task in enumerate(tasks)}
-    results = run_tasks(convert_sample, tasks, workers, prepare_process, stopped, limits)
+    results = pool.run(tasks)
     outcomes: list[Outcome] = []
     outputs: dict[str, int] = {}
     try:
@@ -96,15 +101,22 @@ def run_locally(
     Ctrl-C, SIGTERM and SIGHUP end the run as they end `jobs.running.run_plan`; the unit at hand is left to be done.
     Raises as `run_unit`, and Interrupted.
     """
-    storage = manifest.storage
-    storage.clear(manifest.target)
+    _clear(manifest)
     try:
-        with stopping_on_signals(limits.grace) as interrupted:
+        with (
+            stopping_on_signals(limits.grace) as interrupted,
+            Pool(convert_sample, workers, prepare_process, interrupted, limits) as pool,
+        ):
             for unit in units:
                 if interrupted():
                     break
-                record = find_record(manifest, unit) or run_unit(manifest, unit, workers, limits, interrupted)
+                record = find_record(manifest, unit) or _do_unit(manifest, unit, pool)
                 if record:
                     yield record
     finally:
-        storage.clear(manifest.target)
+        _clear(manifest)
+
+
+def _clear(manifest: Manifest) -> None:
+    for folder in (manifest.folder, manifest.target):
+        manifest.storage.clear(folder)

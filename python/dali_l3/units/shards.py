@@ -18,7 +18,7 @@ _ENCODING, _ERRORS = "utf-8", "surrogateescape"  # as Python has names of files
 
 
 class ShardWriter:
-    """Writes the shards of one unit: shard-000012.tar and, if its samples do not fit into that, shard-000012-1.tar, ….
+    """Writes the shards of one unit: shard-000012.tar and, if its samples do not fit into that, shard-000012_01.tar, ….
 
     The bytes depend on the samples alone. Each shard appears whole, and its index after it. A context manager: what is
     not whole at its end because something was raised does not appear.
@@ -96,7 +96,7 @@ def member_size(size: float) -> float:
 
 
 def _shard_name(unit: int, number: int) -> str:
-    return f"shard-{unit:06d}" + (f"-{number}" if number else "") + ".tar"
+    return f"shard-{unit:06d}" + (f"_{number:02d}" if number else "") + ".tar"
 
 
 def _padded(size: int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -92,7 +91,7 @@ class Storage(ABC):
 
     @abstractmethod
     def clear(self, folder: str) -> None:
-        """Removes what killed runs left in a folder, without what is inside its folders. It may be missing."""
+        """Removes what killed runs left below a folder, which may be missing."""
 
 
 class LocalStorage(Storage):
@@ -150,13 +149,10 @@ class LocalStorage(Storage):
             return file.read() if size is None else file.read(size)
 
     def index_of(self, archive: str) -> bytes:
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "index")
-            try:
-                _core.update_index(archive, path, True)
-            except ValueError as error:
-                raise ConversionError(str(error)) from error
-            return self.read(path)
+        try:
+            return _core.index_text(archive)
+        except ValueError as error:
+            raise ConversionError(f"{archive}: {error}") from error
 
     def write(self, path: str, data: bytes, version: str = "") -> None:
         self._make_folder(path)
@@ -177,7 +173,8 @@ class LocalStorage(Storage):
             os.unlink(path)
 
     def clear(self, folder: str) -> None:
-        remove_stale_partials(folder)
+        for path, _, _ in os.walk(folder):
+            remove_stale_partials(path)
 
     @staticmethod
     def _make_folder(path: str) -> None:
