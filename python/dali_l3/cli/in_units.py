@@ -14,7 +14,7 @@ from ..jobs.planning import Plan, PlanError, is_inside
 from ..jobs.workers import DEFAULT_LIMITS, Limits
 from ..units.manifest import Manifest, Settings, conversion_folder
 from ..units.planning import open_manifest, preview
-from ..units.records import done_units, kept, state_of
+from ..units.records import done_units, forget_failures, kept, state_of
 from ..units.running import run_locally
 from ..units.storage import find_storage
 from ..wording import counted
@@ -30,6 +30,7 @@ def convert_in_units(
     settings: Settings,
     part: Part | None = None,
     plan_only: bool = False,
+    retry_failed: bool = False,
     workers: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
     dry_run: bool = False,
@@ -49,6 +50,8 @@ def convert_in_units(
     part = part or WHOLE
     units = [unit for unit in range(len(manifest.units)) if part.takes(unit)]
     passed_over = manifest.outcomes_passed_over() if part.index == 1 else []
+    if retry_failed:
+        forget_failures(manifest, units)
     count = sum(manifest.units[unit].count for unit in units)
     outcomes = _outcomes(manifest, units, workers, limits)
     finish(Plan(outcomes=passed_over), outcomes, "converted", report, strict, count=count)
@@ -56,10 +59,9 @@ def convert_in_units(
 
 def _outcomes(manifest: Manifest, units: list[int], workers: int | None, limits: Limits) -> Outcomes:
     left = dict.fromkeys(units)
-    for record in done_units(manifest):
-        if record.unit in left:
-            del left[record.unit]
-            yield from kept(record)
+    for record in done_units(manifest, units):
+        del left[record.unit]
+        yield from kept(record)
     for record in run_locally(manifest, left, workers, limits):
         yield from record.outcomes
 

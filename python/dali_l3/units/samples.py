@@ -6,7 +6,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from urllib.parse import unquote_to_bytes
 
 from ..images.signatures import IMAGE_SUFFIXES
@@ -64,7 +64,8 @@ class Sample:
 
     def to_json(self) -> str:
         """One line, in ASCII."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        content = {"key": self.key, "members": [vars(member) for member in self.members], "label": self.label}
+        return json.dumps(content, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, line: str | bytes) -> Sample:

@@ -316,3 +316,18 @@ def test_options_that_make_no_sense(run, source, tmp_path, options, message):
 def test_a_target_in_the_source_is_refused(run, source):
     for target in (source, source / "out", source.parent):
         assert "inside one another" in convert(run, source, target, "--shards", "1MiB", expect=2)
+
+
+def test_failed_samples_are_tried_again_when_asked_for(run, source, tmp_path):
+    convert(run, source, tmp_path / "whole", "--shards", "20KiB")
+    image = source / "cats" / "002.png"
+    moved = image.rename(tmp_path / "elsewhere.png")
+    image.symlink_to(moved)  # of the same size and date
+    options = (source, tmp_path / "out", "--shards", "20KiB")
+    convert(run, *options, "--plan")
+    hidden = moved.rename(tmp_path / "hidden.png")
+    convert(run, *options, "--part", "1/1", expect=1)
+    hidden.rename(moved)
+    assert "11 kept, 1 failed" in convert(run, *options, expect=1)
+    assert " converted" in convert(run, *options, "--retry-failed")
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
