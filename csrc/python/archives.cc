@@ -7,6 +7,7 @@
 
 #include "arrays.h"
 #include "encoded_image.h"
+#include "loader/archives/archive_index.h"
 #include "loader/archives/archive_paths.h"
 #include "loader/archives/indexing.h"
 #include "loader/input/open_file.h"
@@ -22,18 +23,30 @@ py::list expand_paths(const std::vector<py::str> &paths) {
   return expanded;
 }
 
+// What `work` returns, which looks into an archive. A ValueError says what is wrong with that.
+template <class Work>
+auto look_into(const std::string &archive, const Work &work) {
+  try {
+    py::gil_scoped_release release;
+    return work();
+  } catch (const loader::FileError &error) {
+    if (error.number) throw;
+    throw py::value_error(error.path == archive ? error.problem : error.what());
+  }
+}
+
 // Whether the index was kept, and how many samples have the name of another one.
 py::tuple update_index(const py::str &archive, const py::str &index, bool overwrite) {
   const std::string archive_path = fs_encoded(archive), index_path = fs_encoded(index);
-  loader::IndexUpdate update;
-  try {
-    py::gil_scoped_release release;
-    update = loader::update_index(archive_path, index_path, overwrite);
-  } catch (const loader::FileError &error) {
-    if (error.number) throw;
-    throw py::value_error(error.path == archive_path ? error.problem : error.what());
-  }
+  const loader::IndexUpdate update =
+      look_into(archive_path, [&] { return loader::update_index(archive_path, index_path, overwrite); });
   return py::make_tuple(update.was_current, update.repeated_keys);
+}
+
+// The text of the index of an archive, which is written nowhere.
+py::bytes index_text(const py::str &archive) {
+  const std::string path = fs_encoded(archive);
+  return look_into(path, [&] { return loader::write_index(loader::make_index(path), loader::OpenFile(path).size()); });
 }
 
 }  // namespace
@@ -44,6 +57,7 @@ void define_archives(py::module_ &module) {
       "default_index_path",
       [](const py::str &archive) { return to_str(loader::default_index_path(fs_encoded(archive))); },
       py::arg("archive"));
+  module.def("index_text", &index_text, py::arg("archive"));
   module.def("update_index", &update_index, py::arg("archive"), py::arg("index"), py::arg("overwrite"));
 }
 

@@ -20,6 +20,7 @@ _TIME_UNITS = (1, 100, 10_000_000, 1_000_000_000)
 """In ns: how exactly file systems keep times. Linux's own; NTFS and SMB; exFAT; older ones."""
 
 _BLOCK = 1 << 20  # bytes
+_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}  # of file systems without hard links
 _FICLONE = 0x40049409  # of linux/fs.h, for ioctl
 
 
@@ -52,7 +53,7 @@ def target_errors(path: str) -> Iterator[None]:
 def write_atomically(path: str, data: bytes, mtime_ns: int | None = None) -> None:
     """Writes `data` to `path`, replacing what is there.
 
-    The bytes go to a temporary file in the same folder, are flushed to the disk, and read back; only when they are the
+    The bytes go to a temporary file in the same folder, are read back, and flushed to the disk; only when they are the
     same does the file get its name. When anything raises, the temporary file is removed and `path` is as it was.
 
     mtime_ns: the modification time of the file, if its file system lets us choose
@@ -87,26 +88,70 @@ def link(source: str, path: str) -> None:
                 os.unlink(partial)
 
 
-def _replace(path: str, fill: Callable[[BinaryIO], object], data: bytes, mtime_ns: int | None) -> None:
-    """`write_atomically`, with a function that fills the temporary file with `data`."""
+def create_atomically(path: str, data: bytes) -> bool:
+    """Writes `data` to `path` unless that exists, and says whether it did. Of several that try at once, one does.
+
+    Raises TargetError if the file cannot be written.
+    """
     with target_errors(path):
         partial, descriptor = _create_partial(os.path.dirname(path))
         try:
-            with open(descriptor, "r+b") as file:  # the lock lasts until the file is closed
-                fill(file)
+            with open(descriptor, "wb") as file:
+                file.write(data)
                 file.flush()
-                if mtime_ns is not None:
-                    with contextlib.suppress(OSError):
-                        os.utime(file.fileno(), ns=(mtime_ns, mtime_ns))
                 os.fsync(file.fileno())
-                file.seek(0)
-                if not _holds(file, data):
-                    raise OSError(errno.EIO, "the file reads back differently from what was written")
-                os.replace(partial, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
+                try:
+                    os.link(partial, path)
+                except FileExistsError:
+                    return False
+                except OSError as error:
+                    if error.errno not in _NO_LINKS:
+                        raise
+                    if os.path.lexists(path):
+                        return False
+                    os.replace(partial, path)
+                return True
+        finally:
+            with contextlib.suppress(FileNotFoundError):
                 os.unlink(partial)
-            raise
+
+
+@contextlib.contextmanager
+def writing(path: str) -> Iterator[BinaryIO]:
+    """A temporary file in the same folder to write and to read, whose path is its `name`, and which becomes `path`.
+
+    At the end it is flushed to the disk, and replaces what is at `path`. When anything raises, it is removed, and
+    `path` is as it was. Raises TargetError if it cannot be created or get its name.
+    """
+    with target_errors(path):
+        partial, descriptor = _create_partial(os.path.dirname(path))
+    file = open(partial, "r+b", opener=lambda *_: descriptor)  # noqa: SIM115
+    try:
+        yield file
+        with target_errors(path):
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(partial, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(partial)
+        raise
+    finally:
+        with contextlib.suppress(OSError):  # of what could not be written, which was raised before
+            file.close()  # the lock lasts until then
+
+
+def _replace(path: str, fill: Callable[[BinaryIO], object], data: bytes, mtime_ns: int | None) -> None:
+    """`write_atomically`, with a function that fills the temporary file with `data`."""
+    with target_errors(path), writing(path) as file:
+        fill(file)
+        file.flush()
+        if mtime_ns is not None:
+            with contextlib.suppress(OSError):
+                os.utime(file.fileno(), ns=(mtime_ns, mtime_ns))
+        file.seek(0)
+        if not _holds(file, data):
+            raise OSError(errno.EIO, "the file reads back differently from what was written")
 
 
 def _holds(file: BinaryIO, data: bytes) -> bool:

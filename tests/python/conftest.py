@@ -1,5 +1,6 @@
 """Fixtures that several test files share."""
 
+import contextlib
 import gc
 import os
 import signal
@@ -15,6 +16,8 @@ import pytest
 
 from dali_l3 import _native, cli
 from dali_l3.jobs import running, workers
+from dali_l3.units import planning
+from dali_l3.units import running as units_running
 from waiting import HANGS
 
 # How long examples take is the machine's affair. They are the same in every run: what fails does so until it is mended.
@@ -93,7 +96,18 @@ def one_process(monkeypatch):
                 return
             yield function(task)
 
-    monkeypatch.setattr(running, "run_tasks", run_tasks)
+    class Pool(contextlib.nullcontext):
+        def __init__(self, *arguments):
+            super().__init__(self)
+            self._arguments = arguments[:5]
+
+        def run(self, tasks):
+            function, *others = self._arguments
+            return run_tasks(function, tasks, *others)
+
+    for module in (running, planning):
+        monkeypatch.setattr(module, "run_tasks", run_tasks)
+    monkeypatch.setattr(units_running, "Pool", Pool)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
 
 

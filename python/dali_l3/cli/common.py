@@ -69,8 +69,12 @@ def finish(
     strict: bool = False,
     dry_run: bool = False,
     closing_lines: Iterable[str] = (),
+    count: int = 0,
 ) -> Totals:
-    """Shows the run and returns its totals; exits if it was interrupted or failed."""
+    """Shows the run and returns its totals; exits if it was interrupted or failed.
+
+    count: outcomes to come beside those of the plan
+    """
 
     def every_outcome() -> Outcomes:
         yield from work.outcomes
@@ -81,13 +85,13 @@ def finish(
             raise PlanError("--dry-run writes no report file; use --report - to print the report")
         _check_is_no_file_of(work, report)
         check_report(report)
-    total = len(work.outcomes) + len(work.tasks)
+    total = len(work.outcomes) + len(work.tasks) + count
     totals = show(every_outcome(), total, verb, report, listing=dry_run and report != "-")
     for line in closing_lines:
         console.print(printable(line))
     if totals.interrupted:
         raise totals.interrupted
-    if totals.counts["failed"] or (strict and totals.counts["skipped"]):
+    if totals.stopped or totals.counts["failed"] or (strict and totals.counts["skipped"]):
         raise typer.Exit(EXIT_FAILED)
     return totals
 

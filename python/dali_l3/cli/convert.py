@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import os
 from typing import Annotated
 
 import typer
@@ -13,6 +14,8 @@ from ..conversion.sources import refuse_to_convert
 from ..images import DEFAULT_MAX_PIXELS
 from ..jobs.planning import PlanError, plan, preview
 from ..jobs.running import run_plan
+from ..jobs.workers import Limits
+from ..sizes import parse_size
 from .common import (
     DryRun,
     KeepSuffix,
@@ -28,6 +31,9 @@ from .common import (
     finish,
     import_extra,
 )
+from .parts import PartOption, parse_part
+
+_LEAST_SHARD = 10240  # bytes: what tar writes for an empty archive
 
 
 class Profile(str, enum.Enum):
@@ -59,6 +65,13 @@ class ResizeFilter(str, enum.Enum):
     NEAREST = "nearest"
 
 
+class Order(str, enum.Enum):
+    """In which order shards have the samples."""
+
+    DRAWN = "drawn"
+    SOURCE = "source"
+
+
 class SourceAs(str, enum.Enum):
     """How files that stay as they are get to their place."""
 
@@ -68,10 +81,15 @@ class SourceAs(str, enum.Enum):
 
 
 def convert(
-    source: Annotated[str, typer.Argument(metavar="SRC", help="An image file, or a folder of them.")],
-    target: Annotated[
-        str, typer.Argument(metavar="DST", help="A folder, or for a single file a name that ends in .l3.")
+    source: Annotated[
+        str, typer.Argument(metavar="SRC", help="An image file, a folder of them, or tar shards such as 'train-*.tar'.")
     ],
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DST", help="A folder, or for a single file a name that ends in .l3.", show_default=False
+        ),
+    ] = None,
     profile: Annotated[
         Profile | None,
         typer.Option(
@@ -93,7 +111,10 @@ def convert(
             show_default="reflinks where the file system has them, else copies",
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed for the draw of formats with --mix.", show_default="0")] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Seed for the draw of formats with --mix, or of the order in shards.", show_default="0"),
+    ] = None,
     palette: Annotated[
         Palette,
         typer.Option(
@@ -115,6 +136,32 @@ def convert(
         ResizeFilter,
         typer.Option(help="lanczos is antialiased. nearest makes no new values: use it for masks of labels."),
     ] = ResizeFilter.LANCZOS,
+    shards: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="Write tar shards of at most this size, such as 1GiB, with their indices, to DST."
+        ),
+    ] = None,
+    order: Annotated[
+        Order | None,
+        typer.Option(help="Order of samples in shards: drawn, or that of the source.", show_default="drawn"),
+    ] = None,
+    part: PartOption = None,
+    plan_only: Annotated[
+        bool, typer.Option("--plan", help="Only list the source and plan units, for --part; convert nothing.")
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Do the units again in which samples failed.")
+    ] = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="Say how far the conversion to the folder is: convert --status DST.")
+    ] = False,
+    merge_reports: Annotated[
+        bool,
+        typer.Option(
+            "--merge-reports", help="Write the report of all parts: convert --merge-reports DST --report FILE."
+        ),
+    ] = False,
     workers: Workers = None,
     overwrite: Overwrite = False,
     keep_suffix: KeepSuffix = False,
@@ -154,7 +201,7 @@ def convert(
     dali-l3 convert photos/ photos-l3/ --resize-shorter 256
     dali-l3 convert jpegs/ jpegs-mix/ --mix source:7,l3-fast:3
     """
-    converting, mixing, formats, reading, resizing, stored = import_extra(
+    converting, mixing, formats, reading, resizing, stored, in_units, manifest, storage = import_extra(
         "convert",
         "conversion.converting",
         "conversion.mixing",
@@ -162,7 +209,21 @@ def convert(
         "images.reading",
         "images.resizing",
         "images.stored",
+        "cli.in_units",
+        "units.manifest",
+        "units.storage",
     )
+    if status or merge_reports:
+        if target is not None or (status and merge_reports):
+            raise PlanError("--status and --merge-reports take the target folder alone: convert --status DST")
+        if status:
+            in_units.show_status(source)
+        else:
+            in_units.merge_reports(source, report)
+        return
+    if target is None:
+        raise typer.BadParameter("name a target", param_hint="DST")
+    limits = Limits(timeout)
     record = resize = None
     if resize_shorter or resize_longer or resize_pixels:
         resize = resizing.Resize(resize_shorter, resize_longer, resize_pixels, resize_filter.value)
@@ -170,6 +231,46 @@ def convert(
             raise PlanError("--palette index keeps numbers, which have no averages: add --resize-filter nearest")
     elif resize_filter is not ResizeFilter.LANCZOS:
         raise PlanError("--resize-filter needs --resize-shorter, --resize-longer or --resize-pixels")
+    if shards or part or plan_only or source.endswith(".tar") or _is_pattern(source):
+        refused = {
+            "--mix": mix,
+            "--pages split": pages is Pages.SPLIT,
+            "--overwrite": overwrite,
+            "--source-as": source_as,
+        }
+        for option, is_given in refused.items():
+            if is_given:
+                raise PlanError(f"{option} cannot be combined with --shards, --part or tar shards as the source")
+        if not shards and (order or seed is not None):
+            raise PlanError("--order and --seed are for --shards" if order else "--seed needs --mix or --shards")
+        settings = manifest.Settings(
+            source=storage.find_storage(source).absolute(source),
+            shards=_shard_size(shards) if shards else None,
+            order=(order or Order.DRAWN).value,
+            seed=seed or 0,
+            profile=(profile or Profile.FAST).value,
+            effort=effort,
+            palette=palette.value,
+            max_pixels=max_pixels,
+            first_page=pages is Pages.FIRST,
+            resize=resize,
+            keep_suffix=keep_suffix,
+        )
+        in_units.convert_in_units(
+            storage.find_storage(target).absolute(target),
+            settings,
+            parse_part(part) if part else None,
+            plan_only=plan_only,
+            retry_failed=retry_failed,
+            workers=workers,
+            limits=limits,
+            dry_run=dry_run,
+            strict=strict,
+            report=report,
+        )
+        return
+    if order or retry_failed:
+        raise PlanError("--order needs --shards" if order else "--retry-failed needs --shards or --part")
     if source_as and formats.SOURCE not in mixing.parse_mix(mix or f"{formats.L3_FAST}:1"):
         raise PlanError("--source-as needs source in --mix")
     if mix is not None:
@@ -183,7 +284,7 @@ def convert(
         )
     else:
         if seed is not None:
-            raise PlanError("--seed needs --mix")
+            raise PlanError("--seed needs --mix or --shards")
         refuse_mixed(target)
         format = formats.find_format(f"l3-{(profile or Profile.FAST).value}")
         conversion = converting.conversion_to(format, palette.value, resize)
@@ -197,7 +298,21 @@ def convert(
         function = functools.partial(
             converting.convert_file, effort=effort, options=options, source_as=way, resize=resize
         )
-        outcomes = run_plan(work, function, workers, reading.prepare_process)
+        outcomes = run_plan(work, function, workers, reading.prepare_process, limits)
         if record:
             outcomes = mixing.recorded(outcomes, record, source, target)
     finish(work, outcomes, "converted", report, strict, dry_run, record.describe() if record else ())
+
+
+def _is_pattern(source: str) -> bool:
+    return not os.path.exists(source) and any(char in source for char in "*?[{")
+
+
+def _shard_size(text: str) -> int:
+    try:
+        size = parse_size(text)
+    except ValueError as error:
+        raise PlanError(f"--shards: {error}") from error
+    if size < _LEAST_SHARD:
+        raise PlanError(f"--shards {text}: a shard takes at least {_LEAST_SHARD} bytes, and should hold many samples")
+    return size

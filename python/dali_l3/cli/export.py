@@ -10,6 +10,7 @@ import typer
 from ..jobs.planning import plan, preview
 from ..jobs.running import run_plan
 from .common import DryRun, KeepSuffix, Overwrite, ReportFile, Strict, Workers, finish, import_extra
+from .parts import PartOption, parse_part
 
 
 def export(
@@ -21,6 +22,7 @@ def export(
     workers: Workers = None,
     overwrite: Overwrite = False,
     keep_suffix: KeepSuffix = False,
+    part: PartOption = None,
     dry_run: DryRun = False,
     strict: Strict = False,
     report: ReportFile = None,
@@ -37,7 +39,7 @@ def export(
     dali-l3 export train-l3/ train-png/
     """
     (exporting,) = import_extra("convert", "conversion.exporting")
-    work = plan(source, target, exporting.TO_PNG, overwrite, keep_suffix)
+    work = parse_part(part).of(plan(source, target, exporting.TO_PNG, overwrite, keep_suffix))
     if dry_run:
         outcomes = preview(work.tasks, exporting.TO_PNG.refuse)
     else:

@@ -10,6 +10,7 @@ import typer
 from ..conversion.indexing import index_archive, plan_indexing
 from ..jobs.running import run_plan
 from .common import ReportFile, Workers, finish
+from .parts import PartOption, parse_part
 
 
 def index(
@@ -29,6 +30,7 @@ def index(
         bool, typer.Option("--overwrite", help="Write every index again and replace any file of its name.")
     ] = False,
     workers: Workers = None,
+    part: PartOption = None,
     report: ReportFile = None,
 ) -> None:
     """Index tar archives with samples, the shards of webdataset, for readers.
@@ -45,5 +47,5 @@ def index(
     dali-l3 index train-*.tar
     dali-l3 index 'shards/train-{0000..1023}.tar' --output indices/
     """
-    work = plan_indexing(shards, output)
+    work = parse_part(part).of(plan_indexing(shards, output))
     finish(work, run_plan(work, functools.partial(index_archive, overwrite=overwrite), workers), "indexed", report)

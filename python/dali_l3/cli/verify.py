@@ -13,7 +13,9 @@ from ..images import DEFAULT_MAX_PIXELS
 from ..images.stored import ReadOptions
 from ..jobs.planning import PlanError
 from ..jobs.running import run_plan
+from ..jobs.workers import Limits
 from .common import MaxPixels, ReportFile, Strict, Timeout, Workers, finish
+from .parts import PartOption, parse_part
 
 
 def verify(
@@ -29,6 +31,7 @@ def verify(
     workers: Workers = None,
     max_pixels: MaxPixels = DEFAULT_MAX_PIXELS,
     timeout: Timeout = None,
+    part: PartOption = None,
     strict: Strict = False,
     report: ReportFile = None,
 ) -> None:
@@ -47,9 +50,9 @@ def verify(
     dali-l3 verify train/ --quarantine damaged/
     """
     keeper = Quarantine(quarantine, paths) if quarantine else None
-    work = plan_verification(paths, quarantine)
+    work = parse_part(part).of(plan_verification(paths, quarantine))
     function = functools.partial(verify_file, options=ReadOptions(max_pixels))
-    outcomes = run_plan(work, function, workers, prepare_process)
+    outcomes = run_plan(work, function, workers, prepare_process, Limits(timeout))
     totals = finish(work, keeper.receive(outcomes) if keeper else outcomes, "verified", report, strict)
-    if not totals.counts["done"]:
+    if not totals.counts["done"] and not part:
         raise PlanError(f"nothing to verify in {', '.join(paths)}")

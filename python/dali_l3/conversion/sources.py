@@ -18,13 +18,13 @@ Refusal = tuple[Status, str] | None
 L3_SUFFIXES = frozenset({".l3"})
 
 
-def refuse_to_convert(path: str, name: str | None) -> Refusal:
-    """For conversion from images to L3 or another format."""
+def refuse_to_convert(path: str, name: str | None, head: bytes | None = None) -> Refusal:
+    """For conversion from images to L3 or another format. head: the first KiB; None: it is read if it is needed."""
     if name in READABLE_FORMATS:
         return None
     if name == "L3":
         return "skipped", "an L3 file already"
-    return ("failed", unsupported(name)) if name else _judge_by_name(path, IMAGE_SUFFIXES, "an image")
+    return ("failed", unsupported(name)) if name else _judge_by_name(path, IMAGE_SUFFIXES, "an image", head)
 
 
 def refuse_to_export(path: str, name: str | None) -> Refusal:
@@ -41,9 +41,11 @@ def refuse_to_verify(path: str, name: str | None) -> Refusal:
     return ("skipped", unsupported(name)) if name else _judge_by_name(path, IMAGE_SUFFIXES | L3_SUFFIXES, "an image")
 
 
-def _judge_by_name(path: str, suffixes: Collection[str], what: str) -> tuple[Status, str]:
+def _judge_by_name(path: str, suffixes: Collection[str], what: str, head: bytes | None = None) -> tuple[Status, str]:
     """The result for a file that is not `what`: failed if its name says that it is, else skipped."""
     if os.path.splitext(path)[1].lower() not in suffixes:
         return "skipped", f"not {what}"
-    with open_regular(path) as file:
-        return "failed", not_an_image(file.read(1024)) or f"named like {what}, but the content is not one"
+    if head is None:
+        with open_regular(path) as file:
+            head = file.read(1024)
+    return "failed", not_an_image(head) or f"named like {what}, but the content is not one"

@@ -63,11 +63,11 @@ class Prepared:
 
     def write(self, path: str, mtime_ns: int | None = None) -> Written:
         """Writes the file, with the promises and errors of `write_image`."""
-        psnr = self._prove()
+        psnr = self.prove()
         write_atomically(path, self.data, mtime_ns)
         return Written(len(self.data), psnr, self.notes)
 
-    def _prove(self) -> float | None:
+    def prove(self) -> float | None:
         """Raises ConversionError if the bytes do not decode to the image; of a lossy format, returns the PSNR in dB."""
         if self.format.matches and isinstance(self.original, np.ndarray):
             same, psnr = self.format.matches(self.data, self.original, self.metadata), None

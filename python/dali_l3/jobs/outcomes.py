@@ -27,6 +27,7 @@ class Task:
     format: name of the target's format; empty: what the kind of task always writes
     page: the page to read, from 0, if each page of the source becomes a target
     otherwise: path of what it becomes if the format does not suit it; empty: only l3-fast may take its place
+    size: bytes of the source, if that is not a file of its own; None: the file's
     """
 
     source: str
@@ -34,6 +35,7 @@ class Task:
     format: str = ""
     page: int | None = None
     otherwise: str = ""
+    size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,15 @@ class Outcome:
         if damaged:
             facts["damaged"] = True
         return json.dumps(facts)
+
+    @classmethod
+    def from_json(cls, line: str | bytes) -> Outcome:
+        """Reads a line of `to_json`. Raises ValueError, KeyError or TypeError if it is none."""
+        facts = json.loads(line)
+        facts["notes"] = tuple(facts["notes"])
+        if "page" in facts:
+            facts["page"] -= 1
+        return cls(**facts)
 
 
 Outcomes = Generator[Outcome, None, None]

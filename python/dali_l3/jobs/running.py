@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 
 from ..errors import TargetError
+from ..wording import counted
 from .interrupting import stopping_on_signals
 from .outcomes import Outcome, Outcomes, Task
 from .planning import Plan
@@ -61,10 +62,13 @@ def run_plan(
     finally:
         plan.clear_folders()
     if len(unwritable) >= _MOST_UNWRITABLE:
-        raise _surrender(*unwritable[0], len(unwritable))
+        number, folder = unwritable[0]
+        raise surrender(TargetError(number, os.strerror(number), folder), len(unwritable))
 
 
-def _surrender(number: int, folder: str, files: int) -> TargetError:
+def surrender(error: TargetError, files: int = 1) -> TargetError:
+    """The error that ends a run because `files` files could not be written, and says what to do."""
+    number = error.errno or errno.EIO
     advice = _ADVICE.get(number, "make it writable and run it again")
-    reason = f"{os.strerror(number)}: the run was stopped after {files} files could not be written; {advice}"
-    return TargetError(number, reason, folder)
+    reason = f"{os.strerror(number)}: the run was stopped after {counted(files, 'file')} could not be written; {advice}"
+    return TargetError(number, reason, error.filename)

@@ -13,6 +13,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -86,11 +87,9 @@ def run_tasks(
     If the iteration is abandoned, for example by KeyboardInterrupt, running tasks may finish too, as after `stopped`;
     another exception ends that. Workers end with the process that started them, however it ends.
     """
-    pool = _Pool(function, deque(tasks), workers, initializer, stopped, limits)
-    try:
-        yield from pool.run()
-    finally:
-        pool.close()
+    tasks = deque(tasks)
+    with Pool(function, workers, initializer, stopped, limits, len(tasks)) as pool:
+        yield from pool.run(tasks)
 
 
 @dataclass
@@ -165,26 +164,28 @@ class _Worker:
         self.process.join(_UNKILLABLE)
 
 
-class _Pool:
-    """The workers of a run."""
+class Pool:
+    """The workers of a run, which start as they are needed, and end with the context.
+
+    Its arguments are those of `run_tasks`. There are no more workers than `most`.
+    """
 
     def __init__(
         self,
         function: Callable[[Task], Outcome],
-        pending: deque[Task],
-        workers: int | None,
-        initializer: Callable[[], None] | None,
-        stopped: Callable[[], bool],
-        limits: Limits,
+        workers: int | None = None,
+        initializer: Callable[[], None] | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+        limits: Limits = DEFAULT_LIMITS,
+        most: int = sys.maxsize,
     ) -> None:
         memory = limits.memory
         if memory is None:
             memory = int(_PART_OF_MEMORY * available_memory())
-        workers = workers or min(default_workers(), memory // _WORKER_MEMORY)
-        self._size = min(max(workers, 1), len(pending))
+        self._size = min(max(workers or min(default_workers(), memory // _WORKER_MEMORY), 1), most)
         self._memory = memory - self._size * _WORKER_MEMORY  # for what is announced
         self._work = function, initializer
-        self._pending = pending
+        self._pending: deque[Task] = deque()
         self._suspects: deque[Task] = deque()  # whose worker died
         self._stopped = stopped
         self._limits = limits
@@ -193,7 +194,15 @@ class _Pool:
         self._watched = 0.0
         self._deadline: float | None = None  # of tasks at hand, once the run is stopped
 
-    def run(self) -> Outcomes:
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def run(self, tasks: Iterable[Task]) -> Outcomes:
+        """Yields what becomes of tasks, as `run_tasks` does. May be called again once it is through."""
+        self._pending.extend(tasks)
         outcomes: list[Outcome] = []
         while True:
             self._dispatch()
@@ -227,7 +236,7 @@ class _Pool:
             worker = next((worker for worker in self._workers if not worker.attempt), None)
             if not worker and len(self._workers) == self._size:
                 return
-            size = _size_of(queue[0].source)
+            size = _size_of(queue[0])
             is_suspect = queue is self._suspects
             claim = _probable_claim(size)
             if attempts and (is_suspect or (claim and self._claimed() + claim > self._memory)):
@@ -344,9 +353,11 @@ class _Pool:
         self._workers.remove(worker)
 
 
-def _size_of(path: str) -> int:
+def _size_of(task: Task) -> int:
+    if task.size is not None:
+        return task.size
     try:
-        return os.path.getsize(path)
+        return os.path.getsize(task.source)
     except OSError:  # the attempt to read it will tell
         return 0
 

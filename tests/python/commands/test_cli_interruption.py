@@ -216,7 +216,7 @@ def run():
 
 if __name__ == "__main__":
     threading.Thread(target=threading.Event().wait, daemon=True).start()  # one that could receive the signals
-    workers._Pool.close = announce("shutting down", workers._Pool.close)
+    workers.Pool.close = announce("shutting down", workers.Pool.close)
 """
 
 
@@ -268,7 +268,7 @@ def test_a_program_of_ones_own_ends_when_it_is_interrupted_twice(start_own_progr
 
 def test_an_interruption_does_not_cut_a_submission_short(start_own_program):
     """Nor loses it a worker that is being started: the end waits for it."""
-    process = start_own_program("workers._Pool._start = interrupting(workers._Pool._start)\nrun()")
+    process = start_own_program("workers.Pool._start = interrupting(workers.Pool._start)\nrun()")
     assert process.stdout.readline() == "shutting down\n"
     assert process.stdout.readline() == "submitted\n"
 

@@ -1,0 +1,154 @@
+"""Converts one sample: in a worker process, so that one bad sample does not end a unit."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from ..codec import decode, peek
+from ..conversion.sources import refuse_to_convert
+from ..errors import ConversionError
+from ..images.formats import find_format
+from ..images.reading import read_as_stored, turn_upright
+from ..images.resizing import RESIZING_MEMORY, resize_image
+from ..images.signatures import HEAD_SIZE, sniff
+from ..images.stored import ReadOptions
+from ..images.writing import prepare_image
+from ..jobs.outcomes import Outcome, Status, Task, reporting
+from ..jobs.serving import reserve
+from .manifest import Settings
+from .samples import Member, Sample, target_names
+from .storage import find_storage
+
+_HEAD = 1024  # bytes that tell what a file is that is no image
+
+
+@dataclass(frozen=True)
+class SampleTask(Task):
+    """A sample to convert. `target` is the path of its first file or, in a shard, its name there.
+
+    settings: of the conversion
+    folder: that gets its files; empty: they are returned
+    """
+
+    sample: Sample = Sample("", ())
+    settings: Settings = Settings("")
+    folder: str = ""
+
+
+@dataclass(frozen=True)
+class Converted(Outcome):
+    """What became of a sample that was converted. files: names and bytes of those that are yet to be written."""
+
+    files: tuple[tuple[str, bytes], ...] = ()
+
+
+def task_of(sample: Sample, settings: Settings, folder: str = "") -> SampleTask:
+    """The task to convert a sample. folder: that gets its files; empty: they are returned."""
+    name = target_names(sample, settings.keep_suffix)[0]
+    target = f"{folder}/{name}" if folder else name
+    return SampleTask(sample.source, target, size=sample.size, sample=sample, settings=settings, folder=folder)
+
+
+@reporting
+def convert_sample(task: Task) -> Outcome:
+    """Converts the images of a sample to L3, and takes its other files as they are.
+
+    Each L3 file was decoded and compared with the pixels. Images that are L3 files already are decoded, too, and stay
+    as they are, but not from a folder to a folder: there they are skipped.
+
+    Returns one outcome for the sample. It goes whole or not at all: if one of its files fails, so does the sample.
+    """
+    assert isinstance(task, SampleTask)
+    sample, settings = task.sample, task.settings
+    files: list[tuple[str, bytes]] = []
+    notes: dict[str, None] = {}  # each once
+    raw_size = 0
+    for member, name in zip(sample.members, target_names(sample, settings.keep_suffix), strict=True):
+        if member.is_image:
+            try:
+                image = _convert(member, settings)
+            except _RefusedError as refusal:
+                return Outcome(task.source, task.target, refusal.status, refusal.reason)
+            files.append((name, image.data))
+            notes |= dict.fromkeys(image.notes)
+            raw_size += image.raw_size
+        else:
+            files.append((name, _read(member)))
+    if sample.label:
+        files.append((f"{sample.key}.cls", sample.label.encode()))
+    target_size = sum(len(data) for _, data in files)
+    if task.folder:
+        storage = find_storage(task.folder)
+        for (name, data), member in zip(files, sample.members, strict=True):
+            storage.write(f"{task.folder}/{name}", data, member.version)
+        files = []
+    return Converted(
+        task.source,
+        task.target,
+        "done",
+        notes=tuple(notes),
+        source_size=sample.size,
+        target_size=target_size,
+        raw_size=raw_size,
+        format=f"l3-{settings.profile}",
+        files=tuple(files),
+    )
+
+
+@dataclass(frozen=True)
+class _Image:
+    data: bytes
+    notes: tuple[str, ...]
+    raw_size: int
+
+
+class _RefusedError(Exception):
+    """An image that is not converted."""
+
+    def __init__(self, status: Status, reason: str) -> None:
+        super().__init__(reason)
+        self.status, self.reason = status, reason
+
+
+def _convert(member: Member, settings: Settings) -> _Image:
+    """Takes no more memory than `conversion.converting.convert_file`."""
+    data = _read(member)
+    signature = sniff(data[:HEAD_SIZE])
+    if signature == "L3" and (settings.shards or member.offset is not None):
+        reserve(peek(data).raw_size)
+        return _Image(data, (), decode(data, verify=True).nbytes)
+    refused = refuse_to_convert(f"{member.path}.{member.extension}", signature, data[:_HEAD])
+    if refused:
+        raise _RefusedError(*refused)
+    format = find_format(f"l3-{settings.profile}", settings.effort)
+    times = format.memory + (RESIZING_MEMORY if settings.resize else 0)
+    options = ReadOptions(
+        settings.max_pixels,
+        settings.palette,
+        "first" if settings.first_page else None,
+        functools.partial(reserve, times=times),
+    )
+    stored = read_as_stored(data, options)
+    del data
+    image = turn_upright(stored)
+    del stored
+    if settings.resize:
+        image = resize_image(image, settings.resize)
+    raw_size, notes = image.pixels.nbytes, image.notes
+    prepared = prepare_image(image.pixels, image.metadata, format)
+    del image
+    prepared.prove()
+    return _Image(prepared.data, notes + prepared.notes, raw_size)
+
+
+def _read(member: Member) -> bytes:
+    """The bytes of a file. Raises ConversionError if it is no longer the one that the manifest lists."""
+    storage = find_storage(member.path)
+    entry = storage.entry(member.path)
+    if entry.version != member.version or (member.offset is None and entry.size != member.size):
+        raise ConversionError(f"{member.path}: has changed since the conversion was begun")
+    data = storage.read(member.path, member.offset or 0, member.size)
+    if len(data) != member.size:
+        raise ConversionError(f"{member.path}: ends before byte {(member.offset or 0) + member.size}")
+    return data

@@ -1,0 +1,196 @@
+"""Where units read and write files: every access of theirs goes through here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from .. import _core
+from ..errors import ConversionError
+from ..files import create_atomically, open_regular, remove_stale_partials, target_errors, write_atomically, writing
+from ..jobs.outcomes import Outcome
+from ..jobs.planning import PlanError
+from ..jobs.walking import scan
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file that was found.
+
+    path: relative to the folder that was listed
+    size: in bytes
+    version: changes when the file does; on this machine, its modification time in ns
+    """
+
+    path: str
+    size: int
+    version: str
+
+
+class Storage(ABC):
+    """Files by their paths, which are those that users write. What cannot be read raises OSError.
+
+    What is written appears whole or not at all, with the folders above it, and is on the disk when a method returns.
+    Raises TargetError if it cannot be written.
+    """
+
+    @abstractmethod
+    def absolute(self, path: str) -> str:
+        """The path as it is understood wherever the command is run."""
+
+    @abstractmethod
+    def archives(self, path: str) -> list[str] | None:
+        """The tar archives that a path, a pattern, a range or a text file stands for; None: it is a folder.
+
+        Raises PlanError if there are none.
+        """
+
+    @abstractmethod
+    def files(self, folder: str) -> Iterator[Entry | Outcome]:
+        """All files below a folder in a fixed order, and outcomes for what is passed over or cannot be read."""
+
+    @abstractmethod
+    def folders(self, folder: str) -> list[str]:
+        """The names of the folders in a folder, sorted, without hidden ones. A folder that is missing has none."""
+
+    @abstractmethod
+    def sizes(self, folder: str) -> dict[str, int]:
+        """The names of the files in a folder, with their sizes in bytes. A folder that is missing has none."""
+
+    @abstractmethod
+    def entry(self, path: str) -> Entry:
+        """One file, by its path."""
+
+    @abstractmethod
+    def read(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
+        """`size` bytes from `offset` on, or fewer if the file ends before; None: all of them."""
+
+    @abstractmethod
+    def index_of(self, archive: str) -> bytes:
+        """The text of the index of a tar archive, as `dali-l3 index` writes it. Raises ConversionError if it is bad."""
+
+    @abstractmethod
+    def write(self, path: str, data: bytes, version: str = "") -> None:
+        """Writes a file, in the place of what is there. `version`, of its source, dates it where files have dates."""
+
+    @abstractmethod
+    def create(self, path: str, data: bytes) -> bool:
+        """Writes a file unless there is one, and says whether it did. Of two that try at once, one does."""
+
+    @abstractmethod
+    def writing(self, path: str) -> contextlib.AbstractContextManager[BinaryIO]:
+        """A file of this machine (`name` is its path) to write and read, which gets to its place at the end."""
+
+    @abstractmethod
+    def remove(self, path: str) -> None:
+        """Removes a file, if it is there."""
+
+    @abstractmethod
+    def clear(self, folder: str) -> None:
+        """Removes what killed runs left below a folder, which may be missing."""
+
+
+class LocalStorage(Storage):
+    """The file systems of this machine."""
+
+    def absolute(self, path: str) -> str:
+        return os.path.abspath(path)
+
+    def archives(self, path: str) -> list[str] | None:
+        if os.path.isdir(path):
+            return None
+        try:
+            archives = _core.expand_paths([path])
+        except RuntimeError as error:
+            raise PlanError(str(error)) from error
+        others = [archive for archive in archives if not archive.endswith(".tar")]
+        if others:
+            what = (
+                "neither a folder nor a tar archive (*.tar)" if os.path.exists(others[0]) else "no such file or folder"
+            )
+            raise PlanError(f"{others[0]}: {what}")
+        return archives
+
+    def files(self, folder: str) -> Iterator[Entry | Outcome]:
+        for found in scan(folder):
+            if isinstance(found, Outcome):
+                yield found
+            elif not found.is_folder:
+                path = os.path.join(folder, found.path)
+                try:
+                    entry = self.entry(path)
+                except OSError as error:
+                    yield Outcome(path, None, "failed", error.strerror or str(error))
+                else:
+                    yield Entry(found.path, entry.size, entry.version)
+
+    def folders(self, folder: str) -> list[str]:
+        try:
+            with os.scandir(folder) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+        except FileNotFoundError:
+            return []
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        try:
+            with os.scandir(folder) as entries:
+                return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
+        except FileNotFoundError:
+            return {}
+
+    def entry(self, path: str) -> Entry:
+        status = os.stat(path)
+        return Entry(path, status.st_size, str(status.st_mtime_ns))
+
+    def read(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
+        with open_regular(path) as file:
+            file.seek(offset)
+            return file.read() if size is None else file.read(size)
+
+    def index_of(self, archive: str) -> bytes:
+        try:
+            return _core.index_text(archive)
+        except ValueError as error:
+            raise ConversionError(f"{archive}: {error}") from error
+
+    def write(self, path: str, data: bytes, version: str = "") -> None:
+        self._make_folder(path)
+        write_atomically(path, data, int(version) if version else None)
+
+    def create(self, path: str, data: bytes) -> bool:
+        self._make_folder(path)
+        return create_atomically(path, data)
+
+    @contextlib.contextmanager
+    def writing(self, path: str) -> Iterator[BinaryIO]:
+        self._make_folder(path)
+        with writing(path) as file:
+            yield file
+
+    def remove(self, path: str) -> None:
+        with target_errors(path), contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def clear(self, folder: str) -> None:
+        for path, _, _ in os.walk(folder):
+            remove_stale_partials(path)
+
+    @staticmethod
+    def _make_folder(path: str) -> None:
+        with target_errors(path):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+
+
+_LOCAL = LocalStorage()
+
+
+def find_storage(path: str) -> Storage:
+    """The storage that a path belongs to. Raises ConversionError if there is none for it."""
+    scheme, separator, _ = path.partition("://")
+    if separator and scheme.isalnum():
+        raise ConversionError(f"{path}: only files of this machine can be converted")
+    return _LOCAL

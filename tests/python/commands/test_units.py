@@ -1,0 +1,379 @@
+"""Conversion in units: to shards, from shards, in parts; what is done again and what is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import tarfile
+from pathlib import Path
+
+import imagecodecs
+import numpy as np
+import pytest
+
+import dali_l3
+from dali_l3.units import planning
+from dali_l3.units.manifest import Manifest, Settings
+from image_files import noise, write_png
+
+pytestmark = pytest.mark.usefixtures("one_process")
+
+CLASSES = ("cats", "dogs", "empty")
+
+
+@pytest.fixture
+def source(tmp_path):
+    """Twelve images in two of three classes, some with companions."""
+    folder = tmp_path / "train"
+    for name in CLASSES:
+        (folder / name).mkdir(parents=True)
+    for number in range(12):
+        stem = folder / CLASSES[number % 2] / f"{number:03d}"
+        write_png(stem.with_suffix(".png"), noise((20 + number, 30, 3), seed=number))
+        if number % 3 == 0:
+            write_png(stem.with_suffix(".seg.png"), noise((20 + number, 30), seed=100 + number))
+            stem.with_suffix(".json").write_text(f'{{"number": {number}}}')
+    return folder
+
+
+def members(folder):
+    """What the shards of a folder hold: the bytes of files by their names, and the names by shard."""
+    files, shards = {}, {}
+    for path in sorted(Path(folder).glob("*.tar")):
+        with tarfile.open(path) as archive:
+            names = archive.getnames()
+            assert not set(names) & set(files), "a sample twice"
+            files |= {name: archive.extractfile(name).read() for name in names}
+        shards[path.name] = names
+    return files, shards
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+
+
+def assert_holds(folder, source):
+    """The shards hold the samples of `source` once each: pixels, companions and labels."""
+    files, _ = members(folder)
+    expected = set()
+    for path in source.rglob("*.*"):
+        name = str(path.relative_to(source))
+        if path.suffix == ".png":
+            name = name.removesuffix(".png") + ".l3"
+            np.testing.assert_array_equal(dali_l3.decode(files[name]), imagecodecs.png_decode(path.read_bytes()))
+            if ".seg" not in name:
+                label = name.removesuffix("l3") + "cls"
+                assert files[label] == str(CLASSES.index(path.parent.name)).encode()
+                expected.add(label)
+        else:
+            assert files[name] == path.read_bytes()
+        expected.add(name)
+    assert set(files) == expected
+
+
+def convert(run, *arguments, expect=0):
+    code, out, err = run("convert", *arguments)
+    assert code == expect, err
+    return out + err
+
+
+def test_a_folder_becomes_shards(run, source, tmp_path):
+    output = convert(run, source, tmp_path / "out", "--shards", "20KiB")
+    assert "12 converted, 0 failed" in output
+    assert_holds(tmp_path / "out", source)
+    _, shards = members(tmp_path / "out")
+    assert len(shards) > 3
+    for name in shards:
+        assert (tmp_path / "out" / name).stat().st_size <= 20 << 10
+        index = (tmp_path / "out" / name).with_suffix(".idx")
+        written = index.read_bytes()
+        assert run("index", "--overwrite", tmp_path / "out" / name)[0] == 0
+        assert index.read_bytes() == written
+
+
+def test_the_same_bytes_every_time(run, source, tmp_path):
+    for name in ("one", "two"):
+        convert(run, source, tmp_path / name, "--shards", "20KiB")
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    convert(run, source, tmp_path / "three", "--shards", "20KiB", "--seed", 1)
+    assert contents(tmp_path / "one") != contents(tmp_path / "three")
+    assert_holds(tmp_path / "three", source)
+
+
+def test_what_is_done_is_kept_and_what_is_not_is_done(run, source, tmp_path):
+    target, folder = tmp_path / "out", tmp_path / "out.conversion"
+    convert(run, source, target, "--shards", "20KiB")
+    whole = contents(target)
+    (folder / "records" / "000001.jsonl").unlink()
+    (target / "shard-000002.tar").unlink()
+    counts = [len(path.read_text().splitlines()) - 1 for path in sorted((folder / "records").iterdir())]
+    output = convert(run, source, target, "--shards", "20KiB")
+    assert contents(target) == whole
+    assert " converted" in output
+    assert "12 kept, 0 failed" in convert(run, source, target, "--shards", "20KiB")
+    assert sum(counts) < 12
+
+
+def test_other_options_and_another_source_are_refused(run, source, tmp_path):
+    convert(run, source, tmp_path / "out", "--shards", "20KiB")
+    whole = contents(tmp_path / "out")
+    assert "begun with effort 2, not 3" in convert(
+        run, source, tmp_path / "out", "--shards", "20KiB", "--effort", 3, expect=2
+    )
+    write_png(source / "cats" / "new.png")
+    os.utime(source / "cats" / "002.png")
+    (source / "dogs" / "001.png").unlink()
+    output = convert(run, source, tmp_path / "out", "--shards", "20KiB", expect=2)
+    assert "has changed" in output
+    assert "1 changed, 1 new, 1 gone" in output
+    assert contents(tmp_path / "out") == whole
+
+
+def test_a_folder_that_holds_files_is_refused(run, source, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").write_text("x")
+    assert "holds files" in convert(run, source, tmp_path / "out", "--shards", "20KiB", expect=2)
+    assert not (tmp_path / "out.conversion" / "manifest.json").exists()
+
+
+def test_parts_status_and_the_merged_report(run, source, tmp_path):
+    (source / "cats" / "bad.png").write_bytes(b"\x89PNG\r\n\x1a\n damaged")
+    (source / "notes.txt").write_text("hello")
+    target, options = tmp_path / "out", ("--shards", "20KiB")
+    assert "no conversion in units was begun" in convert(run, "--status", target, expect=2)
+    assert "13 samples in" in convert(run, source, target, *options, "--plan")
+    assert not target.exists()
+    units = len(json.loads((tmp_path / "out.conversion" / "manifest.json").read_text())["units"])
+    assert units > 3
+    status = convert(run, "--status", target, expect=1)
+    assert f"units: 0 of {units} done, {units} left\n" in status
+    assert "samples: 0 converted, 1 skipped, 0 failed, 13 left\n" in status
+
+    reports = []
+    for index in (3, 1, 2):  # in any order
+        reports.append(tmp_path / f"{index}.jsonl")
+        code, _, err = run("convert", source, target, *options, "--part", f"{index}/3", "--report", reports[-1])
+        assert code == ("1 failed" in err)
+        if index != 2:
+            convert(run, "--merge-reports", target, expect=1)
+    status = convert(run, "--status", target, expect=1)
+    assert f"units: {units} of {units} done, 0 left\n" in status
+    assert "samples: 12 converted, 1 skipped, 1 failed, 0 left\n" in status
+    assert "bad.png: " in status
+    (source / "cats" / "bad.png").unlink()
+    (source / "notes.txt").unlink()
+    assert_holds(target, source)
+
+    merged = tmp_path / "all.jsonl"
+    convert(run, "--merge-reports", target, "--report", merged, expect=1)
+    lines = merged.read_text().splitlines()
+    assert sorted(lines) == sorted(line for report in reports for line in report.read_text().splitlines())
+    assert "14 files; 0 of" in convert(run, "--merge-reports", target, "--report", "-", expect=1)
+    done = [line for line in map(json.loads, lines) if line["status"] == "done"]
+    _, shards = members(target)
+    assert {line["target"] for line in done} == {str(target / name) for name in shards}
+    assert sum(line["source_size"] for line in done) == sum(
+        path.stat().st_size for path in source.rglob("*") if path.is_file()
+    )
+
+
+def test_parts_do_the_same_as_one_run(run, source, tmp_path):
+    convert(run, source, tmp_path / "whole", "--shards", "20KiB")
+    for index in range(1, 5):
+        convert(run, source, tmp_path / "parts", "--shards", "20KiB", "--part", f"{index}/4")
+    assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
+
+
+def test_a_folder_in_parts_is_that_of_one_run(run, source, tmp_path, monkeypatch):
+    monkeypatch.setattr(planning, "_FILES", 5)
+    convert(run, source, tmp_path / "whole")
+    for index in range(1, 4):
+        convert(run, source, tmp_path / "parts", "--part", f"{index}/3")
+    assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
+    dates = [
+        {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*.l3")}
+        for folder in (tmp_path / "parts", tmp_path / "whole")
+    ]
+    assert dates[0] == dates[1]
+    assert "16 kept" in convert(run, source, tmp_path / "whole")
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/3", "1/3/5"])
+def test_parts_that_make_no_sense(run, source, tmp_path, text):
+    for command in (("convert", source, tmp_path / "out"), ("export", source, tmp_path / "out"), ("verify", source)):
+        code, _, err = run(*command, "--part", text)
+        assert (code, "such as 1/16 … 16/16" in err) == (2, True)
+
+
+def test_verify_export_and_index_in_parts(run, source, tmp_path):
+    def reported(*arguments):
+        found = []
+        for index in range(1, 4):
+            assert run(*arguments, "--part", f"{index}/3", "--report", tmp_path / "report")[0] == 0
+            found += [json.loads(line)["source"] for line in (tmp_path / "report").read_text().splitlines()]
+        return sorted(found)
+
+    convert(run, source, tmp_path / "l3")
+    convert(run, source, tmp_path / "shards", "--shards", "20KiB")
+    files = sorted(str(path) for path in (tmp_path / "l3").rglob("*.l3"))
+    assert reported("verify", tmp_path / "l3") == files
+    assert reported("export", tmp_path / "l3", tmp_path / "png") == files
+    assert sorted(path.stem for path in (tmp_path / "png").rglob("*.png")) == sorted(Path(path).stem for path in files)
+    shards = sorted(str(path) for path in (tmp_path / "shards").glob("*.tar"))
+    assert reported("index", *shards, "--overwrite") == shards
+
+
+def test_bad_samples_fail_whole_and_alone(run, source, tmp_path):
+    (source / "cats" / "000.seg.png").write_bytes((source / "cats" / "000.seg.png").read_bytes()[:100])
+    output = convert(run, source, tmp_path / "out", "--shards", "20KiB", expect=1)
+    assert "11 converted, 1 failed" in output
+    assert "cats/000.png: " in output
+    for path in source.glob("cats/000.*"):
+        path.unlink()
+    assert_holds(tmp_path / "out", source)
+
+
+def test_a_source_that_changes_on_the_way(run, source, tmp_path):
+    convert(run, source, tmp_path / "out", "--shards", "20KiB", "--plan")
+    os.utime(source / "dogs" / "001.png")
+    (source / "dogs" / "005.png").unlink()
+    output = convert(run, source, tmp_path / "out", "--shards", "20KiB", "--part", "1/1", expect=1)
+    assert "10 converted, 2 failed" in output
+    assert "dogs/001.png: has changed since the conversion was begun" in output
+    assert "dogs/005.png: No such file or directory" in output
+
+
+def test_names_of_files(run, tmp_path):
+    source = tmp_path / "in"
+    images = {}
+    names = ["a b/ü.png", "v1.0/x.png", "x.y.z.png", "50%.png", os.fsdecode(b"\xff\xfe.png"), "n" * 150 + ".png"]
+    for number, name in enumerate(names):
+        write_png(source / name, noise((5, 6), seed=number))
+        images[name.replace(".y.z", "_y_z").removesuffix(".png") + ".l3"] = noise((5, 6), seed=number)
+    (source / "x.y.json").write_text("{}")
+    (source / "plain").write_text("{}")
+    output = convert(run, source, tmp_path / "out", "--shards", "1MiB")
+    assert "belongs to no image" in output
+    assert "no suffix of an image" in output
+    with tarfile.open(tmp_path / "out" / "shard-000000.tar", errors="surrogateescape") as archive:
+        found = {name: dali_l3.decode(archive.extractfile(name).read()) for name in archive.getnames()}
+    assert found.keys() == images.keys()
+    for name, pixels in images.items():
+        np.testing.assert_array_equal(found[name], pixels)
+
+
+def test_two_files_with_one_name_are_refused(run, source, tmp_path):
+    write_png(source / "cats" / "000.bmp")
+    output = convert(run, source, tmp_path / "out", "--shards", "20KiB", expect=2)
+    assert "would become one file" in output
+    assert not (tmp_path / "out").exists()
+    convert(run, source, tmp_path / "out", "--shards", "20KiB", "--keep-suffix")
+    files, _ = members(tmp_path / "out")
+    assert {"cats/000.png.l3", "cats/000.bmp.l3", "cats/000.seg.png.l3"} <= files.keys()
+
+
+def test_the_order_of_the_source(run, source, tmp_path):
+    convert(run, source, tmp_path / "out", "--shards", "20KiB", "--order", "source")
+    files, _ = members(tmp_path / "out")
+    keys = [name.removesuffix(".l3") for name in files if name.endswith(".l3") and ".seg" not in name]
+    assert keys == sorted(keys)
+    convert(run, source, tmp_path / "drawn", "--shards", "20KiB")
+    drawn, _ = members(tmp_path / "drawn")
+    assert [*drawn] != [*files]
+    assert drawn == files
+
+
+def test_a_sample_that_is_larger_than_a_shard(run, source, tmp_path):
+    write_png(source / "cats" / "big.png", noise((200, 200, 3)))
+    convert(run, source, tmp_path / "out", "--shards", "20KiB")
+    _, shards = members(tmp_path / "out")
+    sizes = {name: (tmp_path / "out" / name).stat().st_size for name in shards}
+    assert [shards[name] for name, size in sizes.items() if size > 20 << 10] == [["cats/big.l3", "cats/big.cls"]]
+
+
+def test_a_dry_run_writes_nothing(run, source, tmp_path):
+    code, out, err = run("convert", source, tmp_path / "out", "--shards", "20KiB", "--dry-run")
+    assert (code, len(out.splitlines()), "12 planned" in err) == (0, 12, True)
+    assert sorted(os.listdir(tmp_path)) == ["train"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--shards", "10"), "at least 10240 bytes"),
+        (("--shards", "many"), "is not a size"),
+        (("--shards", "1MiB", "--mix", "bmp:1"), "--mix cannot be combined"),
+        (("--shards", "1MiB", "--overwrite"), "--overwrite cannot be combined"),
+        (("--shards", "1MiB", "--pages", "split"), "--pages split cannot be combined"),
+        (("--order", "source"), "--order needs --shards"),
+        (("--part", "1/2", "--order", "source"), "--order and --seed are for --shards"),
+    ],
+)
+def test_options_that_make_no_sense(run, source, tmp_path, options, message):
+    assert message in convert(run, source, tmp_path / "out", *options, expect=2)
+    assert sorted(os.listdir(tmp_path)) == ["train"]
+
+
+def test_a_target_in_the_source_is_refused(run, source):
+    for target in (source, source / "out", source.parent):
+        assert "inside one another" in convert(run, source, target, "--shards", "1MiB", expect=2)
+
+
+def test_failed_samples_are_tried_again_when_asked_for(run, source, tmp_path):
+    convert(run, source, tmp_path / "whole", "--shards", "20KiB")
+    image = source / "cats" / "002.png"
+    moved = image.rename(tmp_path / "elsewhere.png")
+    image.symlink_to(moved)  # of the same size and date
+    options = (source, tmp_path / "out", "--shards", "20KiB")
+    convert(run, *options, "--plan")
+    hidden = moved.rename(tmp_path / "hidden.png")
+    convert(run, *options, "--part", "1/1", expect=1)
+    hidden.rename(moved)
+    assert "11 kept, 1 failed" in convert(run, *options, expect=1)
+    assert " converted" in convert(run, *options, "--retry-failed")
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_two_that_plan_at_once_go_by_one_manifest(run, source, tmp_path, monkeypatch):
+    target = str(tmp_path / "out")
+    settings = Settings(str(source), shards=20 << 10)
+    first = planning.open_manifest(target, settings)
+    load = Manifest.load
+    answers = [None, first]  # at first, it is not there yet
+    monkeypatch.setattr(Manifest, "load", lambda target: answers.pop(0))
+    monkeypatch.setattr(planning, "_FILL", 0.3)
+    assert planning.open_manifest(target, settings) == first == load(target)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "shard-000000.tar").write_bytes(b"")  # nor its output, until we look
+    answers = [None, first]
+    assert planning.open_manifest(target, settings) == first
+
+
+def test_further_shards_of_a_unit_that_is_done_again_are_removed(run, source, tmp_path):
+    convert(run, source, tmp_path / "out", "--shards", "20KiB")
+    whole = contents(tmp_path / "out")
+    unit = next(number for number in range(9) if f"shard-{number:06d}_01.tar" not in whole)
+    (tmp_path / "out.conversion" / "records" / f"{unit:06d}.jsonl").unlink()
+    for name in ("_01.tar", "_01.idx", "_02.tar"):  # as another version may have made them
+        (tmp_path / "out" / f"shard-{unit:06d}{name}").write_bytes(b"")
+    convert(run, source, tmp_path / "out", "--shards", "20KiB")
+    assert contents(tmp_path / "out") == whole
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"version": 1}\n', '{"version": 2}\n', "[]", "[[[["])
+def test_damaged_manifests_and_records_are_named(run, source, tmp_path, damage):
+    convert(run, source, tmp_path / "out", "--shards", "20KiB")
+    for path in ("records/000000.jsonl", "manifest.json"):
+        file = tmp_path / "out.conversion" / path
+        content = file.read_text()
+        for text in (damage, content[: len(content) // 2]):
+            file.write_text(text)
+            for arguments in (("--status", tmp_path / "out"), (source, tmp_path / "out", "--shards", "20KiB")):
+                assert f"{path}: " in convert(run, *arguments, expect=2)
+        file.write_text(content)
+    samples = next((tmp_path / "out.conversion").glob("samples-*"))
+    samples.write_bytes(samples.read_bytes()[:-9])
+    (tmp_path / "out.conversion" / "records" / "000000.jsonl").unlink()
+    units = len(json.loads((tmp_path / "out.conversion" / "manifest.json").read_text())["units"])
+    (tmp_path / "out.conversion" / "records" / f"{units - 1:06d}.jsonl").unlink()
+    assert "damaged" in convert(run, source, tmp_path / "out", "--shards", "20KiB", "--part", "1/1", expect=2)
