@@ -16,7 +16,10 @@ namespace {
 constexpr int kMaxTries = 100;
 
 // Files that are read in one go take up less than this: at 1 GB/s, a quarter of a millisecond.
-constexpr uint64_t kReadingBytes = uint64_t{256} << 10;
+constexpr int64_t kReadingBytes = int64_t{256} << 10;
+
+// Samples whose average size, about, stands for sizes that nobody has asked for.
+constexpr int64_t kRecent = 16;
 
 // A step that, taken again and again modulo `size`, visits every place once, each far from those before: bad files are
 // often neighbours.
@@ -35,6 +38,7 @@ Engine::Engine(Catalogue catalogue, std::unique_ptr<SampleOrder> order, const En
       options_(options),
       warn_(std::move(warn)),
       reader_(options.reading, warn_),
+      usual_bytes_(kReadingBytes),
       pool_(options.read_threads) {
   held_.max_load_factor(2);  // less memory for each file, at hardly any time
   set_order(std::move(order));
@@ -136,8 +140,8 @@ void Engine::add_to_reading(Place &place) {
   place.number = reading_->loads.size();
   reading_->loads.push_back(place.load);
   reading_->kept.push_back(place.plan.keep);
-  const uint64_t bytes = memory_of(catalogue_.entries[place.plan.entry]);
-  reading_->bytes += bytes > 0 ? bytes : kReadingBytes;  // 0: unknown
+  const auto bytes = static_cast<int64_t>(memory_of(catalogue_.entries[place.plan.entry]));
+  reading_->bytes += bytes > 0 ? bytes : usual_bytes_;  // 0: unknown
   if (reading_->bytes >= kReadingBytes || reading_->loads.size() >= loads_at_once_) start_reading();
 }
 
@@ -217,6 +221,7 @@ Engine::Delivered Engine::next_good_sample(uint32_t bad, const std::string &prob
 void Engine::count_reading(const Sample &sample, BatchPart &part) {
   part.files_read += sample.file_count();
   part.bytes_read += sample.bytes();
+  usual_bytes_ += (sample.bytes() - usual_bytes_) / kRecent;
 }
 
 void Engine::count(const Place &place, int64_t bytes, BatchPart &part) {

@@ -49,8 +49,7 @@ Sample SampleReader::read(const Catalogue &catalogue, const Entry &entry, bool k
   refuse_lfs_pointer(path, image);
   const FileFormat format = sniff(image);
   if (entry.format != FileFormat::unknown && format != entry.format)
-    throw std::runtime_error(path + " is no longer " + (entry.format == FileFormat::l3 ? "an " : "a ") +
-                             format_name(entry.format) + " file");
+    throw std::runtime_error(path + " is no longer of the format " + format_name(entry.format));
   check(path, format, image);
   auto last = sample.companions.before_begin();
   for (const File &file : entry.companions) {

@@ -70,6 +70,12 @@ TEST(formats_are_told_by_signature) {
   const std::pair<std::string, FileFormat> heads[] = {
       {"\x89L3I\r\n\x1a\n"s, FileFormat::l3},
       {"LLL."s, FileFormat::l3},
+      {"\x89L3I\r\n\x1a\n"s + std::string(14, '\0') + '\0', FileFormat::l3_raw},  // the profile, at 22
+      {"\x89L3I\r\n\x1a\n"s + std::string(14, '\0') + '\1', FileFormat::l3_paper},
+      {"\x89L3I\r\n\x1a\n"s + std::string(14, '\0') + '\2', FileFormat::l3},
+      {"\x89L3I\r\n\x1a\n"s + std::string(14, '\0') + '\3', FileFormat::l3},
+      {"\x89L3I\r\n\x1a\n"s + std::string(14, '\0'), FileFormat::l3},  // ends before it
+      {"LLL."s + std::string(28, '\0'), FileFormat::l3},               // has none there
       {kPng, FileFormat::png},
       {kJpeg, FileFormat::jpeg},
       {"BM\0\0\0\0\0\0\0\0\0\0\0\0\x28\0\0\0"s, FileFormat::bmp},
