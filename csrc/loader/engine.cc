@@ -183,8 +183,15 @@ void Engine::finish(const Place &place, BatchPart &part) {
 
 Engine::Delivered Engine::deliver(const std::shared_ptr<Load> &load) const {
   if (load->replacement) return *load->replacement;
-  const Entry &entry = catalogue_.entries[load->entry];
-  return {{load, &load->sample}, name_of(catalogue_.archives, entry.file), entry.label};
+  return named({load, &load->sample}, catalogue_.entries[load->entry]);
+}
+
+Engine::Delivered Engine::named(std::shared_ptr<const Sample> sample, const Entry &entry) const {
+  Delivered delivered{std::move(sample), name_of(catalogue_.archives, entry.file), entry.label};
+  for (const File &companion : entry.companions)
+    delivered.companion_names.push_back(companion.path.empty() ? delivered.name
+                                                               : name_of(catalogue_.archives, companion));
+  return delivered;
 }
 
 Engine::Delivered Engine::replacement(uint32_t bad, const std::string &problem, BatchPart &part) {
@@ -207,7 +214,7 @@ Engine::Delivered Engine::next_good_sample(uint32_t bad, const std::string &prob
     try {
       auto sample = std::make_shared<Sample>(reader_.read(catalogue_, entry, false));
       count_reading(*sample, part);
-      return {std::move(sample), name_of(catalogue_.archives, entry.file), entry.label};
+      return named(std::move(sample), entry);
     } catch (const std::exception &) {
       // Its own turn will report it.
     }

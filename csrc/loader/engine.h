@@ -40,6 +40,8 @@ class Engine {
     std::shared_ptr<const Sample> files;  ///< to be held for as long as anybody uses them, also after the engine
     std::string name;                     ///< of the image; see name_of()
     int label;
+    /** Of each companion; that of the image where it has none. */
+    std::vector<std::string> companion_names = {};
   };
   using Batch = std::vector<Delivered>;
 
@@ -113,6 +115,7 @@ class Engine {
   void start_reading();
   void finish(const Place &place, BatchPart &part);
   Delivered deliver(const std::shared_ptr<Load> &load) const;
+  Delivered named(std::shared_ptr<const Sample> sample, const Entry &entry) const;
   Delivered replacement(uint32_t bad, const std::string &problem, BatchPart &part);
   Delivered next_good_sample(uint32_t bad, const std::string &problem, BatchPart &part);
   void count_reading(const Sample &sample, BatchPart &part);

@@ -11,6 +11,7 @@
 #include "integer_arguments.h"
 #include "interrupt.h"
 #include "loader/cancellation.h"
+#include "loader/dataset/printable.h"
 #include "reader_statistics.h"
 
 namespace dali_l3 {
@@ -20,15 +21,27 @@ using dali::CPUBackend;
 
 void Warn(const std::string &message) { DALI_WARN(message); }
 
+// Calls `call`. DALI makes Python errors of the messages of its errors, which only text can be.
+template <typename Call>
+auto WithPrintableErrors(Call call) {
+  try {
+    return call();
+  } catch (const std::invalid_argument &error) {
+    throw std::invalid_argument(loader::printable(error.what()));
+  } catch (const std::runtime_error &error) {
+    throw std::runtime_error(loader::printable(error.what()));
+  }
+}
+
 // Outputs a file of a sample, whose memory the engine owns too.
 void Share(dali::TensorList<CPUBackend> &output, int i, const loader::Engine::Delivered &sample,
-           const loader::FileBytes &file) {
+           const loader::FileBytes &file, const std::string &name) {
   static uint8_t nothing;  // DALI wants memory of empty tensors, too
   // Consumers take a file's bytes for constant; only DALI's types do not say so.
   std::shared_ptr<void> data(sample.files, file.block ? file.block.get() : &nothing);
   output.SetSample(i, std::move(data), file.size(), false, dali::TensorShape<>{static_cast<int64_t>(file.size())},
                    DALI_UINT8, dali::CPU_ONLY_DEVICE_ID, dali::AccessOrder::host());
-  output.SetSourceInfo(i, sample.name);
+  output.SetSourceInfo(i, name);
 }
 
 int CompanionOutputs(const dali::OpSpec &spec) {
@@ -159,7 +172,11 @@ int64_t Reader::Seed() const { return spec_.GetArgument<int64_t>("seed"); }
 
 loader::Engine &Reader::engine() const {
   std::lock_guard lock(engine_mutex_);
-  if (engine_) return *engine_;
+  if (!engine_) engine_ = WithPrintableErrors([this] { return MakeEngine(); });
+  return *engine_;
+}
+
+std::unique_ptr<loader::Engine> Reader::MakeEngine() const {
   // First, since listing takes longer than to find fault with them.
   const loader::EngineOptions options = loader::engine_options(ReadArguments(), sampling_.cache_bytes);
   const InterruptGuard guard;
@@ -170,8 +187,7 @@ loader::Engine &Reader::engine() const {
   for (const std::string &problem : catalogue.problems) Warn(problem);
   auto order = std::make_unique<loader::SampleOrder>(sampling_.shards, sampling_.epoch_size(catalogue),
                                                      sampling_.make_plan(catalogue, Seed(), sampling_.shards));
-  engine_ = std::make_unique<loader::Engine>(std::move(catalogue), std::move(order), options, Warn);
-  return *engine_;
+  return std::make_unique<loader::Engine>(std::move(catalogue), std::move(order), options, Warn);
 }
 
 dali::ReaderMeta Reader::GetReaderMeta() const {
@@ -193,7 +209,8 @@ bool Reader::SetupImpl(std::vector<dali::OutputDesc> & /*outputs*/, const dali::
 }
 
 void Reader::RunImpl(dali::Workspace &ws) {
-  const loader::Engine::Batch batch = engine().next_batch();
+  loader::Engine &reading = engine();
+  const loader::Engine::Batch batch = WithPrintableErrors([&] { return reading.next_batch(); });
   const int size = static_cast<int>(batch.size());
   const int files = 1 + CompanionOutputs(spec_);
   std::vector<dali::TensorList<CPUBackend> *> outputs;  // found once: it takes DALI longer than to set a sample
@@ -207,9 +224,12 @@ void Reader::RunImpl(dali::Workspace &ws) {
     outputs.push_back(&output);
   }
   for (int i = 0; i < size; i++) {
+    const loader::Engine::Delivered &sample = batch[i];
     auto output = outputs.begin();
-    Share(**output++, i, batch[i], batch[i].files->image);
-    for (const loader::FileBytes &companion : batch[i].files->companions) Share(**output++, i, batch[i], companion);
+    Share(**output++, i, sample, sample.files->image, sample.name);
+    auto name = sample.companion_names.begin();
+    for (const loader::FileBytes &companion : sample.files->companions)
+      Share(**output++, i, sample, companion, *name++);
   }
   if (!HasLabels(spec_)) return;
   auto &labels = ws.Output<CPUBackend>(files);

@@ -53,6 +53,7 @@ class Reader : public dali::Operator<dali::CPUBackend> {
   loader::CatalogueOptions ListingOptions() const;
   std::optional<loader::ArchiveOptions> ArchiveArguments() const;
   loader::Engine &engine() const;
+  std::unique_ptr<loader::Engine> MakeEngine() const;
   int64_t Seed() const;  // of the argument
   // What the next batch follows from, except the number of batches since.
   loader::Checkpoint &Origin() const;

@@ -261,6 +261,8 @@ Catalogue list_dataset(const CatalogueOptions &options) {
   if (options.sniff || options.sizes || options.check_headers || options.archives || companion_count(options) > 0)
     remove_bad(options, inspection.look_at_all(), catalogue);
   report_missing_companions(options, catalogue);
+  if (catalogue.entries.empty() && options.file_list)
+    throw std::runtime_error("file_list " + *options.file_list + " lists no files");
   if (catalogue.entries.empty())
     throw std::runtime_error(nothing_found(catalogue.root) +
                              explain_nothing(catalogue.root, discovery_options(options)));

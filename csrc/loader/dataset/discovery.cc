@@ -126,8 +126,8 @@ std::string explain_nothing(const std::string &root, const DiscoveryOptions &opt
   if (other_folders.count > 0) text += "\n  " + other_folders.text("folder") + " in it matched no dir_filters";
   if (other_files.count > 0) text += "\n  " + other_files.text("file") + " one level below matched no file_filters";
   if (deeper_folders.count > 0)
-    text += "\n  " + deeper_folders.text("folder") +
-            " are one level below, and folders in class folders are passed over: is file_root one level too high?";
+    text += "\n  There " + std::string(deeper_folders.count == 1 ? "is " : "are ") + deeper_folders.text("folder") +
+            " one level below, and folders in class folders are passed over: is file_root one level too high?";
   return text;
 }
 

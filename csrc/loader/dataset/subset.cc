@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 #include <stdexcept>
 #include <unordered_map>
 #include <utility>
@@ -54,10 +55,16 @@ std::vector<bool> choose_files(const std::vector<std::string> &files, const std:
 
 std::vector<bool> choose_range(const std::vector<float> &range, int64_t seed, bool by_label,
                                const std::vector<Entry> &entries) {
-  if (range.size() != 2 || !(range[0] >= 0 && range[0] < range[1] && range[1] <= 1))
+  if (range.size() != 2)
     throw std::runtime_error(
-        "The argument subset needs a part of the dataset: its end, or its begin and its end, from 0 to 1 and the begin "
-        "before the end");
+        "The argument subset_range needs two numbers, the begin and the end of a part of the dataset, not " +
+        std::to_string(range.size()));
+  if (!(range[0] >= 0 && range[0] < range[1] && range[1] <= 1)) {
+    std::ostringstream text;
+    text << "The argument subset is the part of the dataset from " << range[0] << " to " << range[1]
+         << ", but both must be from 0 to 1, and the first below the second";
+    throw std::runtime_error(text.str());
+  }
   std::vector<uint64_t> kinds;
   for (const Entry &entry : entries) kinds.push_back(by_label ? static_cast<uint32_t>(entry.label) : 0);
   const std::vector<SpreadItem> order = spread(kinds, static_cast<uint64_t>(seed));

@@ -234,7 +234,7 @@ def liquid(
         cache_size: Memory for files that are kept from epoch to epoch: bytes, a string such as ``"60GiB"``, or a part
             of the memory that this process may use, such as ``"50%"`` (limits of containers count). The reader needs
             more memory for files that the pipeline holds and that are read ahead. (`nvidia.dali.fn.readers.liquid`
-            takes bytes only.)
+            takes no part of the memory.)
         policy: ``"liquid"``: keep a part of every batch for the next epoch. ``"minio"``: keep a fixed random part of
             the shard. ``"none"``: keep nothing.
         read_order: ``"random"`` or, for disks on which seeking is slow, ``"sequential"``.

@@ -63,9 +63,14 @@ TEST(subsets_that_do_not_suit_the_dataset_are_errors) {
   CHECK_EQUAL(error({.range = {{0.5F, 0.51F}}}), "The argument subset leaves none of the 5 samples");
   CHECK_EQUAL(error({.indices = {{1}}, .range = {{0, 1}}}),
               "The arguments subset_indices, subset_files and subset_range exclude each other");
-  for (const std::vector<float> &range : std::vector<std::vector<float>>{
-           {}, {0.5F}, {0.5F, 0.5F}, {-0.1F, 0.5F}, {0, 1.1F}, {NAN, 1}, {0, NAN}, {0, 1, 1}})
-    CHECK(error({.range = range}).starts_with("The argument subset needs a part of the dataset"));
+  for (const std::vector<float> &range :
+       std::vector<std::vector<float>>{{0.5F, 0.5F}, {-0.1F, 0.5F}, {0, 1.1F}, {NAN, 1}, {0, NAN}})
+    CHECK(error({.range = range}).starts_with("The argument subset is the part of the dataset from "));
+  CHECK_EQUAL(error({.range = {{0.6F, 0.4F}}}),
+              "The argument subset is the part of the dataset from 0.6 to 0.4, but both must be from 0 to 1, and the "
+              "first below the second");
+  for (const std::vector<float> &range : std::vector<std::vector<float>>{{}, {0.5F}, {0, 1, 1}})
+    CHECK(error({.range = range}).starts_with("The argument subset_range needs two numbers, "));
 }
 
 TEST(ranges_divide_the_dataset_and_every_class) {

@@ -24,6 +24,7 @@ from nvidia.dali import Pipeline, fn
 import dali_l3
 from bmp_files import bmp
 from dali_l3.fn import readers
+from dali_l3.sizes import parse_size
 from reading import HEADERS, Delivered, Reading, file_reader, read, write_dataset
 
 pytestmark = pytest.mark.usefixtures("plugin")
@@ -637,6 +638,19 @@ def test_a_cache_larger_than_the_shard_is_warned_of_once(tmp_path, policy, spare
     assert reading.statistics()["cache_bytes_planned"] == needed
     said = f"cache_size is {needed + 1} bytes, but the files of this shard take {needed}: the rest is of no use to it"
     assert capfd.readouterr().err.count(said) == warnings
+
+
+@pytest.mark.parametrize("size", [2**20, np.int64(2**20), "1000000", "1MiB", "1.5 mb", "2M"])
+def test_the_operator_itself_takes_sizes_as_people_write_them(tmp_path, size, capfd):
+    write_dataset(tmp_path, {"png": 5})
+    Reading(fn.readers.liquid, file_root=str(tmp_path), cache_size=size)
+    assert f"cache_size is {parse_size(size)} bytes, but the files" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("size", ["much", "50%", 0.5, True])
+def test_what_is_no_size_for_the_operator_itself(dataset, size):
+    with pytest.raises(ValueError, match=f'cache_size is "{size}", but must be a number of bytes, or one with a unit'):
+        Reading(fn.readers.liquid, file_root=str(dataset[0].parent.parent), cache_size=size)
 
 
 # ---- Statistics ----

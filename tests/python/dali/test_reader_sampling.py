@@ -119,9 +119,9 @@ def test_companions_and_tables_go_with_a_subset(tmp_path, reader):
         ([2**32], "The argument subset has the index 4294967296, but the dataset has 19 samples"),
         ([3, 3], "The argument subset has the index 3 twice: use weights"),
         (["0/00.jpg", "0/7.png"], "The argument subset names 1 file that the dataset does not have:\n  0/7.png"),
-        (0.0, "The argument subset needs a part of the dataset"),
-        (1.5, "The argument subset needs a part of the dataset"),
-        ((0.6, 0.4), "The argument subset needs a part of the dataset"),
+        (0.0, "The argument subset is the part of the dataset from 0 to 0, but both must be from 0 to 1"),
+        (1.5, "The argument subset is the part of the dataset from 0 to 1.5, but"),
+        ((0.6, 0.4), "The argument subset is the part of the dataset from 0.6 to 0.4, but"),
         (0.01, "The argument subset leaves none of the 19 samples"),
     ],
 )
