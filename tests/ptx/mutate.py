@@ -296,12 +296,6 @@ FAULTS = (
     Fault(WARP, "prefix_sum() begins across teams", "1, 0x1000, -1", "1, 0x0, -1"),
     Fault(WARP, "prefix_sum() with the mask of half a warp", "4, 0x1000, -1", "4, 0x1000, 0xFFFF"),
     Fault(WARP, "prefix_sum() without its last step", "8, 0x1000, -1; @p", "8, 0x1000, -1; @!p"),
-    Fault(
-        WARP,
-        "from_lane() crosses teams",
-        "from_lane(Number a, Number lane) { return __shfl_sync(kAll, a, int(lane), kCount)",
-        "from_lane(Number a, Number lane) { return __shfl_sync(kAll, a, int(lane), 32)",
-    ),
     Fault(WARP, "keep() takes another lane's", '"r"(threadIdx.x % 32)', '"r"(threadIdx.x % 32 ^ 1)'),
     Fault(WARP, "prefix_sum() goes on across teams", "2, 0x1000, -1", "2, 0x0, -1"),
     Fault(
@@ -408,7 +402,16 @@ FAULTS = (
         "Team::any(Number(y) < shape.height)",
         "Number(y) < shape.height",
     ),
-    Fault(FAST8_TILE, "row 0 is no running sum", "i == 0 && is_first ? Number(kOne) : channel.sums", "channel.sums"),
+    Fault(FAST8_TILE, "row 0 is no running sum", " | (y == 0 ? kOne & 0xFFFF : 0)", ""),
+    Fault(FAST8_TILE, "row 1 is a running sum as row 0 is", "(y == 0 ? kOne & 0xFFFF : 0)", "(y == 0 ? kOne : 0)"),
+    Fault(FAST8_TILE, "sums go on above 255", "- totals + base) & kPairMask;", "- totals + base);"),
+    Fault(FAST8_TILE, "sums of all rows begin with their base", "Team::index() < is_left", "Team::index() < 1"),
+    Fault(FAST8_TILE, "sums begin with their base in every lane", "Team::index() < is_left", "Number(is_left)"),
+    Fault(FAST8_TILE, "the base is lost", "- totals + base) &", "- totals) &"),
+    Fault(FAST8_TILE, "the base of the lower row is the upper's", " + columns[0] * channel.base_factor", ""),
+    Fault(FAST8_TILE, "the neighbour to the left is another channel's", "Beside::kLeftByte + c", "Beside::kLeftByte"),
+    Fault(FAST8_TILE, "the neighbour to the right is another channel's", "(4 + c) << 8", "4 << 8"),
+    Fault(FAST8_TILE, "a channel alone has no neighbour to the left", "channels == 1 ? 2 : 0", "0"),
     Fault(FAST8_TILE, "the first lane has a left neighbour", "west_of_even(Team::index() == 0)", "west_of_even(0)"),
     Fault(
         FAST8_TILE,
@@ -418,7 +421,12 @@ FAULTS = (
     ),
     Fault(FAST8_TILE, "records are stored in another order than they are read", ") ^ units.swizzle", ")"),
     Fault(FAST8_TILE, "records of every second row pair", "pair * 2 * kUnitRecordSize", "pair * kUnitRecordSize"),
-    Fault(FAST8_TILE, "all rows of a team are running sums", "sums_along_row(predictor) ? kOne : 0", "kOne"),
+    Fault(
+        FAST8_TILE,
+        "all rows of a team are running sums",
+        "channel.sums = sums_along_row(predictor)",
+        "channel.sums = 1",
+    ),
     Fault(
         FAST8_TILE,
         "averages are rounded down",
@@ -568,17 +576,25 @@ FAULTS = (
 )
 
 
-def run(command: list[str], seconds: float = 3600) -> str:
+def kill_late(process: subprocess.Popen[str], ended: threading.Event, seconds: int) -> None:
+    """Ends a process that takes longer. Seconds in which this program was stopped do not count, since it was, too."""
+    for _ in range(seconds):
+        if ended.wait(1):
+            return
+    process.kill()
+
+
+def run(command: list[str], seconds: int = 3600) -> str:
     """The first cause that a command gives for its failure, or nothing. It need not go on after that."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-    alarm = threading.Timer(seconds, process.kill)
-    alarm.start()
+    ended = threading.Event()
+    threading.Thread(target=kill_late, args=(process, ended, seconds), daemon=True).start()
     said = []
     for line in process.stdout or ():
         said.append(line.strip())
         if line.startswith("FAILED"):
             process.kill()
-    alarm.cancel()
+    ended.set()
     if process.wait() == 0:
         return ""
     causes = [line for line in said if ": " in line and not line.startswith(("ok ", "["))]
