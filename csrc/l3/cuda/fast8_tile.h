@@ -252,11 +252,12 @@ class Fast8Tile {
     channel.base_bytes = Team::select(is_base, 0x1010, 0x1111);
     channel.base_factor = is_base * 0x10000;
     channel.sums = sums_along_row(predictor);
-    channel.half_sums = channel.sums * kOne;
-    for (Number *number : {&channel.of_even.here, &channel.of_even.inside, &channel.of_even.outside,
-                           &channel.of_odd.here, &channel.of_odd.inside, &channel.of_odd.outside, &channel.base_bytes,
-                           &channel.base_factor, &channel.sums, &channel.half_sums})
+    for (Number *number :
+         {&channel.of_even.here, &channel.of_even.inside, &channel.of_even.outside, &channel.of_odd.here,
+          &channel.of_odd.inside, &channel.of_odd.outside, &channel.base_bytes, &channel.base_factor, &channel.sums})
       *number = Team::keep(*number);
+    channel.half_sums = channel.sums * kOne;
+    if constexpr (!full) channel.half_sums = Team::keep(channel.half_sums);  // the full kernel has no register for it
     return channel;
   }
 
