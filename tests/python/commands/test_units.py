@@ -250,11 +250,13 @@ def test_names_of_files(run, tmp_path):
     for number, name in enumerate(names):
         write_png(source / name, noise((5, 6), seed=number))
         images[name.replace(".y.z", "_y_z").removesuffix(".png") + ".l3"] = noise((5, 6), seed=number)
+    write_png(source / "__own__" / "x.png")
     (source / "x.y.json").write_text("{}")
     (source / "plain").write_text("{}")
     output = convert(run, source, tmp_path / "out", "--shards", "1MiB")
     assert "belongs to no image" in output
     assert "no suffix of an image" in output
+    assert "webdataset keeps for itself" in output
     with tarfile.open(tmp_path / "out" / "shard-000000.tar", errors="surrogateescape") as archive:
         found = {name: dali_l3.decode(archive.extractfile(name).read()) for name in archive.getnames()}
     assert found.keys() == images.keys()
