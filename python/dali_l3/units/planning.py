@@ -97,41 +97,45 @@ def _plan(target: str, settings: Settings, workers: int | None) -> Manifest:
     lines, digest = _written(samples, outcomes)
     name = f"samples-{digest}.jsonl"
     find_storage(target).write(f"{conversion_folder(target)}/{name}", b"".join(lines))
-    growth = _growth(settings, samples, workers) if settings.shards else 0
-    cuts, expected = [0], 0.0
-    for number, sample in enumerate(samples):
-        size = _expected_size(sample, growth)
-        is_full = expected + size > _FILL * settings.shards if settings.shards else number - cuts[-1] >= _FILES
-        if is_full and number > cuts[-1]:
-            cuts.append(number)
-            expected = 0
-        expected += size
-    cuts += [len(samples)] * (len(samples) > cuts[-1]) + [len(lines)]
-    begins = [0]
-    for line in lines:
-        begins.append(begins[-1] + len(line))
-    parts = [Part(begins[cut], begins[end] - begins[cut], end - cut) for cut, end in itertools.pairwise(cuts)]
+    cuts = _cut_for_shards(samples, settings, settings.shards, workers) if settings.shards else _cut_evenly(samples)
+    begins = [0, *itertools.accumulate(map(len, lines))]
+    parts = [
+        Part(begins[cut], begins[end] - begins[cut], end - cut) for cut, end in itertools.pairwise([*cuts, len(lines)])
+    ]
     return Manifest(target, settings, name, tuple(parts[:-1]), parts[-1])
 
 
-def _expected_size(sample: Sample, growth: float) -> float:
-    """Bytes in a shard, where images take `growth` times what they take now."""
-    sizes = [member.size * (growth if member.is_image else 1) for member in sample.members]
-    return sum(map(member_size, sizes)) + (member_size(1) if sample.label else 0)
+def _cut_evenly(samples: list[Sample]) -> list[int]:
+    """Where units begin whose output are files of a folder, and the number of samples."""
+    return [*range(0, len(samples), _FILES), len(samples)]
 
 
-def _growth(settings: Settings, samples: list[Sample], workers: int | None) -> float:
+def _cut_for_shards(samples: list[Sample], settings: Settings, limit: int, workers: int | None) -> list[int]:
+    """Where units begin whose output is a shard of at most `limit` bytes, most likely; and the number of samples."""
+    growth = _growth(samples, settings, workers)
+    cuts, filled = [], float("inf")
+    for number, sample in enumerate(samples):
+        sizes = [member.size * (growth if member.is_image else 1) for member in sample.members]
+        size = sum(map(member_size, sizes)) + (member_size(1) if sample.label else 0)
+        filled += size
+        if filled > _FILL * limit:
+            cuts.append(number)
+            filled = size
+    return [*cuts, len(samples)]
+
+
+def _growth(samples: list[Sample], settings: Settings, workers: int | None) -> float:
     """How many times their size images take once they are converted, from samples all over the source."""
-    step = max(len(samples) // _TRIED, 1)
-    tried = samples[::step][:_TRIED]
+    tried = samples[:: max(len(samples) // _TRIED, 1)][:_TRIED]
+    tasks = {task.target: task for task in (task_of(sample, settings) for sample in tried)}
     before = after = 0
-    tasks = [task_of(sample, settings) for sample in tried]
-    outcomes = run_tasks(convert_sample, tasks, workers, prepare_process)
-    with contextlib.closing(outcomes):
+    with contextlib.closing(run_tasks(convert_sample, tasks.values(), workers, prepare_process)) as outcomes:
         for outcome in outcomes:
             if isinstance(outcome, Converted):
-                before += outcome.source_size
-                after += outcome.target_size
+                members = tasks[outcome.target or ""].sample.members  # files come in their order
+                images = [place for place, member in enumerate(members) if member.is_image]
+                before += sum(members[place].size for place in images)
+                after += sum(len(outcome.files[place][1]) for place in images)
     return after / before if before else 1
 
 
@@ -156,8 +160,10 @@ def _check_unchanged(manifest: Manifest) -> None:
         return
     before = {sample for unit in range(len(manifest.units)) for sample in manifest.samples_of(unit)}
     new, gone = set(samples) - before, before - set(samples)
+    if not new and not gone:  # the others do not matter
+        return
     changed = {sample.key for sample in new} & {sample.key for sample in gone}
-    example = min(sample.source for sample in new | gone) if new | gone else "files that are no samples"
+    example = min(sample.source for sample in new | gone)
     raise PlanError(
         f"{manifest.settings.source}: has changed since {manifest.folder} was made: {len(changed)} changed, "
         f"{len(new) - len(changed)} new, {len(gone) - len(changed)} gone, among them {example}. Convert it to another "

@@ -129,6 +129,23 @@ def test_other_options_and_another_source_are_refused(run, source, tmp_path):
     assert contents(tmp_path / "out") == whole
 
 
+def test_files_that_are_no_samples_may_come_and_go(run, source, tmp_path):
+    convert(run, source, tmp_path / "out", "--shards", "20KiB")
+    (source / "cats" / "notes.txt").write_text("x")
+    assert "12 kept, 0 failed" in convert(run, source, tmp_path / "out", "--shards", "20KiB")
+
+
+def test_shards_are_about_full_however_much_the_images_grow(run, tmp_path):
+    for number in range(80):
+        image = tmp_path / "in" / f"{number:02d}.png"
+        write_png(image, np.full((100, 100 + number % 5), number, np.uint8))  # which grows a lot when stored raw
+        image.with_suffix(".json").write_text(" " * 5000)
+    for profile in ("raw", "fast"):
+        convert(run, tmp_path / "in", tmp_path / profile, "--shards", "200KiB", "--profile", profile)
+        sizes = [path.stat().st_size for path in sorted((tmp_path / profile).glob("*.tar"))]
+        assert all(0.85 * (200 << 10) < size <= 200 << 10 for size in sizes[:-1]), sizes
+
+
 def test_a_folder_that_holds_files_is_refused(run, source, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").write_text("x")
