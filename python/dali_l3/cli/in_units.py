@@ -50,6 +50,7 @@ def convert_in_units(
     part = part or WHOLE
     units = [unit for unit in range(len(manifest.units)) if part.takes(unit)]
     passed_over = manifest.outcomes_passed_over() if part.index == 1 else []
+    manifest.make_folders()
     if retry_failed:
         forget_failures(manifest, units)
     count = sum(manifest.units[unit].count for unit in units)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
-from collections.abc import Iterable
+import json
 
 from ..images.reading import prepare_process
 from ..jobs.outcomes import Outcome
@@ -82,9 +82,11 @@ def _position(key: str, seed: int) -> bytes:
     return hashlib.blake2b(b"%d\0%b" % (seed, key.encode(errors="surrogateescape")), digest_size=16).digest()
 
 
-def _written(samples: Iterable[Sample], outcomes: Iterable[Outcome]) -> tuple[list[bytes], str]:
+def _written(samples: list[Sample], outcomes: list[Outcome], folders: list[str]) -> tuple[list[bytes], str]:
     """The lines of the file of samples, and their digest."""
-    lines = [f"{item.to_json()}\n".encode("ascii") for items in (samples, outcomes) for item in items]
+    texts = [sample.to_json() for sample in samples] + [outcome.to_json() for outcome in outcomes]
+    texts += map(json.dumps, folders)
+    lines = [f"{text}\n".encode("ascii") for text in texts]
     digest = hashlib.blake2b(digest_size=16)
     for line in lines:
         digest.update(line)
@@ -94,15 +96,21 @@ def _written(samples: Iterable[Sample], outcomes: Iterable[Outcome]) -> tuple[li
 def _plan(target: str, settings: Settings, workers: int | None) -> Manifest:
     """Lists the samples, cuts them into units, and writes the file that lists them."""
     samples, outcomes = _list(settings)
-    lines, digest = _written(samples, outcomes)
+    folders = [] if settings.shards else _folders(settings.source)
+    lines, digest = _written(samples, outcomes, folders)
     name = f"samples-{digest}.jsonl"
     find_storage(target).write(f"{conversion_folder(target)}/{name}", b"".join(lines))
     cuts = _cut_for_shards(samples, settings, settings.shards, workers) if settings.shards else _cut_evenly(samples)
     begins = [0, *itertools.accumulate(map(len, lines))]
-    parts = [
-        Part(begins[cut], begins[end] - begins[cut], end - cut) for cut, end in itertools.pairwise([*cuts, len(lines)])
-    ]
-    return Manifest(target, settings, name, tuple(parts[:-1]), parts[-1])
+    cuts += [len(lines) - len(folders), len(lines)]
+    parts = [Part(begins[cut], begins[end] - begins[cut], end - cut) for cut, end in itertools.pairwise(cuts)]
+    *units, passed_over, mirrored = parts
+    return Manifest(target, settings, name, tuple(units), passed_over, mirrored)
+
+
+def _folders(source: str) -> list[str]:
+    storage = find_storage(source)
+    return storage.tree(source) if storage.archives(source) is None else []
 
 
 def _cut_evenly(samples: list[Sample]) -> list[int]:
@@ -154,18 +162,14 @@ def _load_unless_empty(target: str) -> Manifest | None:
 
 
 def _check_unchanged(manifest: Manifest) -> None:
-    samples, outcomes = _list(manifest.settings)
-    lines, digest = _written(samples, outcomes)
-    if digest in manifest.samples_file:
-        return
-    before = {sample for unit in range(len(manifest.units)) for sample in manifest.samples_of(unit)}
-    new, gone = set(samples) - before, before - set(samples)
-    if not new and not gone:  # the others do not matter
+    samples, _ = _list(manifest.settings)
+    planned = {sample for unit in range(len(manifest.units)) for sample in manifest.samples_of(unit)}
+    new, gone = set(samples) - planned, planned.difference(samples)
+    if not new and not gone:
         return
     changed = {sample.key for sample in new} & {sample.key for sample in gone}
-    example = min(sample.source for sample in new | gone)
     raise PlanError(
         f"{manifest.settings.source}: has changed since {manifest.folder} was made: {len(changed)} changed, "
-        f"{len(new) - len(changed)} new, {len(gone) - len(changed)} gone, among them {example}. Convert it to another "
-        "folder, or restore it"
+        f"{len(new) - len(changed)} new, {len(gone) - len(changed)} gone, among them "
+        f"{min(sample.source for sample in new | gone)}. Convert it to another folder, or restore it"
     )

@@ -207,6 +207,7 @@ def test_a_folder_in_parts_is_that_of_one_run(run, source, tmp_path, monkeypatch
     for index in range(1, 4):
         convert(run, source, tmp_path / "parts", "--part", f"{index}/3")
     assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
+    assert (tmp_path / "parts" / "empty").is_dir()
     dates = [
         {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*.l3")}
         for folder in (tmp_path / "parts", tmp_path / "whole")
