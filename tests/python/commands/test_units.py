@@ -107,9 +107,16 @@ def test_what_is_done_is_kept_and_what_is_not_is_done(run, source, tmp_path):
     (folder / "records" / "000001.jsonl").unlink()
     (target / "shard-000002.tar").unlink()
     counts = [len(path.read_text().splitlines()) - 1 for path in sorted((folder / "records").iterdir())]
-    output = convert(run, source, target, "--shards", "20KiB")
+    report = tmp_path / "report"
+    output = convert(run, source, target, "--shards", "20KiB", "--report", report)
     assert contents(target) == whole
-    assert " converted" in output
+    outcomes = [json.loads(line) for line in report.read_text().splitlines()]
+    assert sorted(Path(outcome["source"]).stem for outcome in outcomes) == [f"{number:03d}" for number in range(12)]
+    converted = [outcome for outcome in outcomes if outcome["status"] == "done"]
+    assert 0 < len(converted) < 12
+    total = sum(outcome["source_size"] for outcome in converted) / 1e6
+    assert f"{len(converted)} converted, {12 - len(converted)} kept, 0 failed" in output
+    assert f"; {total:.2f} MB became" in output
     assert "12 kept, 0 failed" in convert(run, source, target, "--shards", "20KiB")
     assert sum(counts) < 12
 
@@ -332,6 +339,13 @@ def test_a_dry_run_writes_nothing(run, source, tmp_path):
 def test_options_that_make_no_sense(run, source, tmp_path, options, message):
     assert message in convert(run, source, tmp_path / "out", *options, expect=2)
     assert sorted(os.listdir(tmp_path)) == ["train"]
+
+
+@pytest.mark.parametrize("report", ["out/report", "out.conversion/manifest.json", "train/cats/000.json", "a.tar"])
+def test_a_report_replaces_nothing(run, source, tmp_path, report):
+    (tmp_path / "out").mkdir()
+    options = ("--shards", "20KiB", "--report", tmp_path / report)
+    assert "the report must not be named" in convert(run, source, tmp_path / "out", *options, expect=2)
 
 
 def test_a_target_in_the_source_is_refused(run, source):
