@@ -16,7 +16,7 @@ from .manifest import Manifest
 from .records import Record, find_record
 from .sample_conversion import Converted, convert_sample, task_of
 from .sequence import in_order
-from .shards import ShardWriter
+from .shards import writing_shards
 
 _FACTS = [field.name for field in fields(Outcome)]
 
@@ -65,7 +65,8 @@ def _collect(manifest: Manifest, unit: int, results: Iterable[Outcome], count: i
     """Writes the shards of a unit, if its output are shards. Raises _StoppedError if there are less than `count`."""
     limit = manifest.settings.shards
     outcomes: list[Outcome] = []
-    with ShardWriter(manifest.storage, manifest.target, unit, limit) if limit else contextlib.nullcontext() as writer:
+    shards = writing_shards(manifest.storage, manifest.target, unit, limit) if limit else contextlib.nullcontext()
+    with shards as writer:
         for result in results:
             target = result.target
             if writer:
