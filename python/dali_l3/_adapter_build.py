@@ -128,6 +128,7 @@ def compile_adapter(
     system = [dali / "include", *(find_cuda_headers() if cuda_headers is None else cuda_headers)]
     partial = output.with_name(f"{output.name}.{os.getpid()}.partial")
     command = [*find_compiler(), *_OPTIONS.split(), *_words("CXXFLAGS")]
+    command.append(f"-fmacro-prefix-map={source / 'dali'}/=dali_l3/")  # DALI puts the place in front of warnings
     command += [f"-I{folder}" for folder in includes]
     command += [part for folder in system for part in ("-isystem", str(folder))]
     if dependencies:

@@ -132,10 +132,9 @@ def multi_format(
 
         subset: Which samples to read, in the order of the dataset: a list of indices into that order (from 0, without
             bad files left out); a list of paths, relative to `file_root` (of samples in archives: names such as
-            ``"train-000.tar:0001.jpg"``), or the path of a text file with one on each
-            line; a part of the dataset, such as 0.1; or where that part begins and ends, such as (0.9, 1.0). A part is
-            drawn at random, holds the classes in proportion, and has no sample in common with parts that do not overlap
-            it.
+            ``"train-000.tar:0001.jpg"``), or the path of a text file with one on each line; a part of the dataset, such
+            as 0.1; or where that part begins and ends, such as (0.9, 1.0). A part is drawn at random, holds the classes
+            in proportion, and has no sample in common with parts that do not overlap it.
         subset_seed: Seed of the draw of parts, 0 by default. It does not depend on `seed`.
         weights: How often each sample is drawn in an epoch, compared with the others: a float32 that is not negative
             for each sample, in the order of the dataset (before a subset is taken and bad files are left out). With the

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import math
+import re
 import shutil
 import tempfile
 from collections import Counter
@@ -637,7 +638,7 @@ def test_a_cache_larger_than_the_shard_is_warned_of_once(tmp_path, policy, spare
     Reading(readers.multi_format, batch_size=5, file_root=str(tmp_path)).pass_over(1)
     assert reading.statistics()["cache_bytes_planned"] == needed
     said = f"cache_size is {needed + 1} bytes, but the files of this shard take {needed}: the rest is of no use to it"
-    assert capfd.readouterr().err.count(said) == warnings
+    assert len(re.findall(rf"^\[dali_l3/readers/reader\.cc:\d+\] {said}$", capfd.readouterr().err, re.M)) == warnings
 
 
 @pytest.mark.parametrize("size", [2**20, np.int64(2**20), "1000000", "1MiB", "1.5 mb", "2M"])
@@ -686,8 +687,16 @@ class TestStatistics:
         assert batches == list(range(batches[-1] - 4095, batches[-1] + 1))
 
     def test_an_unknown_name(self, dataset):
-        with pytest.raises(ValueError, match="the pipeline has no reader 'other'"):
+        with pytest.raises(ValueError, match="the pipeline has no reader 'other', only 'reader'"):
             dali_l3.reader_stats(reading_of(dataset).pipeline, "other")
+
+    def test_what_is_no_pipeline(self, dataset):
+        with pytest.raises(TypeError, match="pipeline must be a pipeline, or a reader of dynamic mode .*, not list"):
+            dali_l3.reader_stats([], "reader")
+        with pytest.raises(TypeError, match=r"pipeline must be .*, not list"):
+            dali_l3.reader_stats([])
+        with pytest.raises(TypeError, match="name must be the name of a reader in the pipeline"):
+            dali_l3.reader_stats(reading_of(dataset).pipeline)
 
     @pytest.mark.parametrize("lazy_init", [False, True])
     def test_a_pipeline_that_cannot_be_built(self, tmp_path, lazy_init):

@@ -156,10 +156,25 @@ def test_subsets_of_another_form_are_errors(root, reader, subset, error, message
 
 
 @both_readers
+@pytest.mark.parametrize("argument", ["epoch_size", "num_shards", "shard_id", "subset_seed", "seed", "read_threads"])
+def test_integers_are_whole(root, reader, argument):
+    for value in (1.5, "1", float("nan")):
+        with pytest.raises(TypeError, match=f"{argument} must be an integer, not {type(value).__name__}"):
+            reader(file_root=root, **{argument: value})
+
+
+@both_readers
+def test_an_epoch_size_may_be_a_whole_float(root, reader):
+    assert Reading(reader, file_root=root, epoch_size=1e1).pipeline.epoch_size("reader") == 10
+
+
+@both_readers
 def test_a_list_of_names_is_text(root, reader, tmp_path):
     (tmp_path / "list.txt").write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match=re.escape(f"subset {tmp_path / 'list.txt'} is not a text file in UTF-8")):
         reader(file_root=root, subset=tmp_path / "list.txt")
+    (tmp_path / "list.txt").write_bytes(b"\xef\xbb\xbf" + "".join(f"{name}\r\n" for name in NAMES[:2]).encode())
+    assert set(paths(reader, 1, file_root=root, subset=tmp_path / "list.txt", batch_size=2)) == set(NAMES[:2])
 
 
 # ---- Counts ----
