@@ -136,7 +136,7 @@ void Engine::add_to_reading(Place &place) {
   place.number = reading_->loads.size();
   reading_->loads.push_back(place.load);
   reading_->kept.push_back(place.plan.keep);
-  const uint64_t bytes = memory_of(catalogue_.entries[place.plan.entry]);
+  const uint64_t bytes = catalogue_.entries.memory(place.plan.entry);
   reading_->bytes += bytes > 0 ? bytes : kReadingBytes;  // 0: unknown
   if (reading_->bytes >= kReadingBytes || reading_->loads.size() >= loads_at_once_) start_reading();
 }
@@ -179,13 +179,14 @@ void Engine::finish(const Place &place, BatchPart &part) {
 
 Engine::Delivered Engine::deliver(const std::shared_ptr<Load> &load) const {
   if (load->replacement) return *load->replacement;
-  const Entry &entry = catalogue_.entries[load->entry];
-  return {{load, &load->sample}, name_of(catalogue_.archives, entry.file), entry.label};
+  const Entries &entries = catalogue_.entries;
+  return {
+      {load, &load->sample}, name_of(catalogue_.archives, entries.file(load->entry, 0)), entries.label(load->entry)};
 }
 
 Engine::Delivered Engine::replacement(uint32_t bad, const std::string &problem, BatchPart &part) {
   part.bad_samples++;
-  const Delivered good = substitute_ ? Delivered{substitute_, options_.substitute, catalogue_.entries[bad].label}
+  const Delivered good = substitute_ ? Delivered{substitute_, options_.substitute, catalogue_.entries.label(bad)}
                                      : next_good_sample(bad, problem, part);
   warn_(problem + ". " + full_path(catalogue_.root, good.name) + " takes its place");
   return good;
@@ -193,14 +194,15 @@ Engine::Delivered Engine::replacement(uint32_t bad, const std::string &problem, 
 
 // An entry of the same format that is good, the same one every time.
 Engine::Delivered Engine::next_good_sample(uint32_t bad, const std::string &problem, BatchPart &part) {
-  const auto &entries = catalogue_.entries;
+  const Entries &entries = catalogue_.entries;
   const size_t step = far_step(entries.size());
   int tries = 0;
   for (size_t i = 1; i < entries.size() && tries < kMaxTries; i++) {
-    const Entry &entry = entries[(bad + i * step) % entries.size()];
-    if (entry.format != entries[bad].format) continue;
+    const size_t other = (bad + i * step) % entries.size();
+    if (entries.format(other) != entries.format(bad)) continue;
     tries++;
     try {
+      const Entry entry = entries[other];
       auto sample = std::make_shared<Sample>(reader_.read(catalogue_, entry, false));
       count_reading(*sample, part);
       return {std::move(sample), name_of(catalogue_.archives, entry.file), entry.label};
@@ -232,7 +234,7 @@ void Engine::count(const Place &place, int64_t bytes, BatchPart &part) {
     place.load->kept_in = epoch;
   }
 
-  FormatCounts &format = part.formats[size_t(catalogue_.entries[place.load->entry].format)];
+  FormatCounts &format = part.formats[size_t(catalogue_.entries.format(place.load->entry))];
   (place.in_memory ? format.hits : format.misses)++;
   part.samples++;
   part.current_bytes = current_bytes_;

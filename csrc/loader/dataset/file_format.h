@@ -8,7 +8,7 @@
 
 namespace dali_l3::loader {
 
-enum class FileFormat : uint8_t { unknown, l3, png, jpeg, bmp, tiff, webp, pnm, jpeg2000, gif };
+enum class FileFormat : uint8_t { unknown, l3, png, jpeg, bmp, tiff, webp, pnm, jpeg2000, gif };  // as in catalogues
 
 inline constexpr size_t kFormats = 10;
 
