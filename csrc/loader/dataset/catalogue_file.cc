@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -234,7 +235,7 @@ std::string stored_root(const std::string &root, const std::string &file) {
 std::string found_root(const std::string &root, const std::string &file) {
   if (is_uri(root) || root.starts_with('/')) return root;
   const size_t slash = file.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : file.substr(0, slash);
+  const std::string folder = slash == std::string::npos ? "" : file.substr(0, std::max<size_t>(slash, 1));
   return root.empty() || root == "." ? folder : full_path(folder, root);
 }
 
