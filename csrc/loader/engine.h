@@ -115,7 +115,7 @@ class Engine {
   void start_reading();
   void finish(const Place &place, BatchPart &part);
   Delivered deliver(const std::shared_ptr<Load> &load) const;
-  Delivered named(std::shared_ptr<const Sample> sample, const Entry &entry) const;
+  Delivered named(std::shared_ptr<const Sample> sample, size_t entry) const;
   Delivered replacement(uint32_t bad, const std::string &problem, BatchPart &part);
   Delivered next_good_sample(uint32_t bad, const std::string &problem, BatchPart &part);
   void count_reading(const Sample &sample, BatchPart &part);

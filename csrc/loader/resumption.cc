@@ -167,7 +167,7 @@ Checkpoint resume(const Checkpoint &saved, const Checkpoint &own, OnMismatch on_
 
 std::unique_ptr<SampleOrder> make_order(const Checkpoint &checkpoint, const Sampling &sampling,
                                         const Catalogue &catalogue) {
-  check_stages(checkpoint, sampling, std::ssize(catalogue.entries));
+  check_stages(checkpoint, sampling, static_cast<int64_t>(catalogue.entries.size()));
   Rest rest;
   const Rest *before = nullptr;
   for (size_t i = 0; i + 1 < checkpoint.stages.size(); i++) {

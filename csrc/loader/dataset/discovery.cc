@@ -142,7 +142,7 @@ Discovery discover(const std::string &root, const DiscoveryOptions &options) {
     for (const Item &item : list(folder_path)) {
       if (!matches(item.name, options.file_filters, options.case_sensitive_filter)) continue;
       if (is_file(item, folder_path + "/" + item.name, found))
-        found.files.push_back({folder.name + "/" + item.name, label});
+        found.files.push_back(folder.name + "/", item.name, label);
     }
     if (found.files.size() == before)
       found.problems.push_back(folder_path + " holds no matching files, but has the label " + std::to_string(label));

@@ -12,7 +12,7 @@ namespace dali_l3::loader {
  * L3 files of different profiles differ as those of different formats do, and count as such: `l3` are those of profile
  * `fast`, and the prototype's.
  *
- * Checkpoints know formats by their numbers, which therefore stay.
+ * Checkpoints and the files of catalogues know formats by their numbers, which therefore stay.
  */
 enum class FileFormat : uint8_t { unknown, l3, png, jpeg, bmp, tiff, webp, pnm, jpeg2000, gif, l3_raw, l3_paper };
 

@@ -43,6 +43,7 @@ def multi_format(
     labels: ArrayLike | None = None,
     label_values: ArrayLike | None = None,
     label_columns: int | None = None,
+    catalogue: StrPath | None = None,
     paths: Sequence[StrPath] | StrPath | None = None,
     index_paths: Sequence[StrPath] | StrPath | None = None,
     ext: Sequence[str] | str | None = None,
@@ -115,6 +116,9 @@ def multi_format(
         label_values: The labels of the `files` as numbers: of shape (files,), (files, label_columns), or all in one
             list, those of the first file first.
 
+        catalogue: A catalogue, as ``dali-l3 index SOURCE -o train.l3cat`` makes it of a folder, a list or shards, in
+            the place of these and of all other arguments that say which samples there are: see docs/catalogue.md. The
+            reader is ready at once, and looks at no file before it reads it.
         paths: Tar archives, the shards of webdataset, that hold the samples, in the place of `file_root`: a path, a
             pattern such as ``"train-*.tar"``, a range such as ``"train-{000..015}.tar"``, a text file named ``*.txt``
             that lists these, or a list of such.
@@ -192,6 +196,7 @@ def liquid(
     labels: ArrayLike | None = None,
     label_values: ArrayLike | None = None,
     label_columns: int | None = None,
+    catalogue: StrPath | None = None,
     paths: Sequence[StrPath] | StrPath | None = None,
     index_paths: Sequence[StrPath] | StrPath | None = None,
     ext: Sequence[str] | str | None = None,

@@ -232,7 +232,7 @@ TEST(labels_of_samples) {
   options.label_columns = 2;
   const Catalogue catalogue = list_dataset(options);
   CHECK_EQUAL(catalogue.entries.size(), 1u);
-  CHECK_EQUAL(catalogue.label_values.at(catalogue.entries[0].label * 2 + 1), 2.5f);
+  CHECK_EQUAL(catalogue.label_values.values()[catalogue.entries[0].label * 2 + 1], 2.5f);
 }
 
 TEST(a_bad_label_concerns_its_own_sample) {

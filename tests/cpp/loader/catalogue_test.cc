@@ -477,7 +477,7 @@ TEST(labels_can_be_vectors) {
   dataset.options.file_list = dataset.path("list.txt");
   dataset.options.label_columns = 2;
   CHECK_EQUAL(dataset.listed(), "a/1.png 0; a/b 2.png 1; ");
-  CHECK(list_dataset(dataset.options).label_values == (std::vector<float>{0.5f, -1000, 7, 0.25f}));
+  CHECK(list_dataset(dataset.options).label_values.own() == (std::vector<float>{0.5f, -1000, 7, 0.25f}));
   dataset.options.label_columns = 1;
   CHECK_EQUAL(dataset.listed(), "a/1.png 0.5 0; a/b 2.png\t+7 1; ");
   dataset.options.label_columns = 3;
@@ -486,7 +486,7 @@ TEST(labels_can_be_vectors) {
   dataset.options.files = {"a/1.png", "a/b 2.png"};
   CHECK(contains(dataset.error(), "label_columns goes with label_values or file_list"));
   dataset.options.label_values = {1, 2, 3, 4, 5, 6};
-  CHECK(list_dataset(dataset.options).label_values == *dataset.options.label_values);
+  CHECK(list_dataset(dataset.options).label_values.own() == *dataset.options.label_values);
   dataset.options.label_values = {1, 2, 3, 4, 5};
   CHECK(contains(dataset.error(), "label_values has 5 numbers, but 2 files with 3 numbers each were given"));
   dataset.options.labels = {1, 2};

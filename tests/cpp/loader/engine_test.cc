@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "image_files.h"
+#include "listed_memory.h"
 #include "plans/format_groups.h"
 #include "plans/liquid_plan.h"
 #include "plans/mix_plan.h"
@@ -35,10 +36,11 @@ class Dataset {
     catalogue_.root = folder_.path();
     for (int i = 0; i < size; i++) {
       const bool png = i % 3 != 0;
-      Entry &entry = catalogue_.entries.emplace_back();
+      Entry entry;
       entry.file = {std::to_string(i) + (png ? ".png" : ".bmp"), sizes_are_known ? kSize : 0};
       entry.label = i;
       entry.format = png ? FileFormat::png : FileFormat::bmp;
+      catalogue_.entries.push_back(entry);
       write(i, content(i));
     }
   }
@@ -78,7 +80,7 @@ struct Reading {
     for (const Entry &entry : dataset.catalogue().entries) formats.push_back(entry.format);
     const std::vector<uint64_t> bytes(formats.size(), kMemory);
     const LiquidPlanOptions liquid{.shards = shards, .cache_bytes = cache_samples * kMemory, .seed = seed};
-    auto plan = std::make_unique<LiquidPlan>(liquid, format_groups(formats, shards, true), bytes);
+    auto plan = std::make_unique<LiquidPlan>(liquid, format_groups(formats, shards, true), listed_memory(bytes));
     return std::make_unique<SampleOrder>(shards, formats.size(), std::move(plan));
   }
 
@@ -161,8 +163,8 @@ TEST(samples_that_come_often_are_read_once_if_they_are_held) {
   const ShardOptions shards{.batch_size = 5};
   const WeightedPlanOptions options{
       .shards = shards, .epoch_size = 20, .cache_bytes = 4 * kMemory, .constant_hits = true};
-  auto plan =
-      std::make_unique<WeightedPlan>(options, WeightedDraws(samples, shards, 20), std::vector<uint64_t>(12, kMemory));
+  auto plan = std::make_unique<WeightedPlan>(options, WeightedDraws(samples, shards, 20),
+                                             listed_memory(std::vector<uint64_t>(12, kMemory)));
   Engine engine(dataset.catalogue(), std::make_unique<SampleOrder>(shards, 20, std::move(plan)),
                 {.reading = {.cache_bytes = 4 * kMemory}}, [](const std::string &) {});
   std::map<int, int> draws;
@@ -472,11 +474,12 @@ TEST(pointers_of_git_lfs_are_never_delivered) {
   const Dataset dataset(3);
   for (int i = 0; i < 3; i++)
     dataset.write(i, "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
-  Catalogue catalogue = dataset.catalogue();
+  const Catalogue &catalogue = dataset.catalogue();
   for (const bool formats_are_known : {true, false}) {
-    for (Entry &entry : catalogue.entries) entry.format = formats_are_known ? entry.format : FileFormat::unknown;
+    Entry entry = catalogue.entries[1];
+    if (!formats_are_known) entry.format = FileFormat::unknown;
     SampleReader reader({}, [](const std::string &) {});
-    const std::string message = error_of([&] { reader.read(catalogue, catalogue.entries[1], false); });
+    const std::string message = error_of([&] { reader.read(catalogue, entry, false); });
     CHECK_EQUAL(message, dataset.path(1) + " is a Git LFS pointer, not an image: run 'git lfs pull'");
   }
 }

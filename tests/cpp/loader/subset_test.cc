@@ -14,18 +14,14 @@ using namespace dali_l3::loader;
 namespace {
 
 // Entry i is called "i.png"; labels as given.
-std::vector<Entry> entries(const std::vector<int> &labels) {
-  std::vector<Entry> made;
-  for (const int label : labels) {
-    Entry &entry = made.emplace_back();
-    entry.file.path = std::to_string(made.size() - 1) + ".png";
-    entry.label = label;
-  }
+Entries entries(const std::vector<int> &labels) {
+  Entries made;
+  for (const int label : labels) made.push_back("", std::to_string(made.size()) + ".png", label);
   return made;
 }
 
-std::vector<Entry> selected(const Subset &subset, const std::vector<int> &labels, bool by_label = true) {
-  std::vector<Entry> made = entries(labels);
+Entries selected(const Subset &subset, const std::vector<int> &labels, bool by_label = true) {
+  Entries made = entries(labels);
   select(subset, by_label, made);
   return made;
 }
@@ -91,7 +87,7 @@ TEST(ranges_divide_the_dataset_and_every_class) {
       const auto size = std::llround(end * static_cast<double>(labels.size())) -
                         std::llround(begin * static_cast<double>(labels.size()));
       if (size == 0) continue;
-      const std::vector<Entry> some = selected({.range = {{begin, end}}, .seed = i}, labels);
+      const Entries some = selected({.range = {{begin, end}}, .seed = i}, labels);
       CHECK_EQUAL(static_cast<int64_t>(some.size()), size);
       std::map<int, double> counts;
       for (const Entry &entry : some) {
