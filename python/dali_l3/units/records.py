@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -12,13 +13,15 @@ from ..jobs.outcomes import Outcome
 from ..jobs.planning import PlanError
 from .manifest import Manifest
 
+_FOLDERS = 64  # whose listings are kept
+
 
 @dataclass(frozen=True)
 class Record:
     """A unit that is done.
 
     unit: its number
-    outputs: the shards that it became, and their bytes; empty if its output is files of a folder
+    outputs: the files that it became, shards or others, relative to the output folder, and their bytes
     outcomes: of its samples, in their order
     """
 
@@ -51,17 +54,22 @@ class Record:
 
 
 def done_units(manifest: Manifest, units: Iterable[int] | None = None) -> Iterator[Record]:
-    """The records of those of the units that are done. One whose shards are missing, or not as they were, is not.
+    """The records of those of the units that are done. One whose files are missing, or not as they were, is not.
 
     units: their numbers; None: all
     """
     storage = manifest.storage
+    sizes_in = functools.lru_cache(_FOLDERS)(storage.sizes)  # as units of a folder have their files in few folders
+
+    def size_of(output: str) -> int | None:
+        folder, _, name = f"{manifest.target}/{output}".rpartition("/")
+        return sizes_in(folder).get(name)
+
     names = storage.sizes(f"{manifest.folder}/records")
-    sizes = storage.sizes(manifest.target)
     for unit in range(len(manifest.units)) if units is None else units:
         if _name(unit) in names:
             record = Record.load(manifest, unit)
-            if all(sizes.get(output) == size for output, size in record.outputs.items()):
+            if all(size_of(output) == size for output, size in record.outputs.items()):
                 yield record
 
 
