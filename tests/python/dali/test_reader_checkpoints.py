@@ -407,9 +407,11 @@ def changes(root: str) -> dict[str, Change]:
     }
 
 
-# They decide which samples there are, so a checkpoint knows them by names and labels: see test_tar_shards.py.
-OF_TAR_SHARDS = {
+# They decide which samples there are, so a checkpoint knows them by names and labels: see test_tar_shards.py and
+# test_catalogues.py.
+OF_OTHER_SOURCES = {
     "case_sensitive_extensions",
+    "catalogue",
     "ext",
     "index_paths",
     "label_ext",
@@ -433,7 +435,7 @@ def moved(dataset):
 def test_of_every_argument_it_is_known_whether_the_order_follows_from_it(dataset, moved, function):
     """An argument that is added is missing here until somebody says so."""
     schema = backend.GetSchema({"multi_format": "readers__MultiFormat", "liquid": "readers__Liquid"}[function.__name__])
-    for name in set(schema.GetArgumentNames()) - OF_TAR_SHARDS:
+    for name in set(schema.GetArgumentNames()) - OF_OTHER_SOURCES:
         change = changes(dataset)[name]
         before = {"file_root": dataset} | ({"cache_size": 40000} if function is readers.liquid else {}) | change.beside
         after = before | {change.by or name: change.value}
