@@ -26,7 +26,8 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard &) = delete;
   InterruptGuard &operator=(const InterruptGuard &) = delete;
 
-  const std::atomic<bool> *interrupted() const { return &interrupted_; }
+  // Of all guards there will ever be: it may be kept.
+  static const std::atomic<bool> *interrupted() { return &interrupted_; }
 
  private:
   static void handle(int signal) {

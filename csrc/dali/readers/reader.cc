@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bridges.h"
+#include "bucket_objects.h"
 #include "dali/pipeline/operator/checkpointing/op_checkpoint.h"
 #include "integer_arguments.h"
 #include "interrupt.h"
@@ -161,11 +162,14 @@ loader::Engine &Reader::engine() const {
   std::lock_guard lock(engine_mutex_);
   if (engine_) return *engine_;
   // First, since listing takes longer than to find fault with them.
-  const loader::EngineOptions options = loader::engine_options(ReadArguments(), sampling_.cache_bytes);
+  loader::EngineOptions options = loader::engine_options(ReadArguments(), sampling_.cache_bytes);
   const InterruptGuard guard;
+  storage_ = std::make_shared<loader::Storage>(BucketObjects(), guard.interrupted());
+  options.reading.storage = storage_;
   const loader::CancellationScope scope(*guard.interrupted());
   loader::CatalogueOptions listing = ListingOptions();
   listing.cancelled = guard.interrupted();
+  listing.storage = storage_;
   loader::Catalogue catalogue = loader::list_dataset(listing);
   for (const std::string &problem : catalogue.problems) Warn(problem);
   auto order = std::make_unique<loader::SampleOrder>(sampling_.shards, sampling_.epoch_size(catalogue),
@@ -193,6 +197,10 @@ bool Reader::SetupImpl(std::vector<dali::OutputDesc> & /*outputs*/, const dali::
 }
 
 void Reader::RunImpl(dali::Workspace &ws) {
+  engine();
+  // Files in file systems are not waited for so long that anybody would interrupt it.
+  std::optional<InterruptGuard> guard;
+  if (storage_->counts().requests > 0) guard.emplace();
   const loader::Engine::Batch batch = engine().next_batch();
   const int size = static_cast<int>(batch.size());
   const int files = 1 + CompanionOutputs(spec_);

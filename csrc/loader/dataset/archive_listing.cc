@@ -86,10 +86,10 @@ std::string common_folder(const std::vector<std::string> &paths) {
 }
 
 std::vector<FoundIndex> find_indices(const std::vector<std::string> &archives, const ArchiveOptions &options,
-                                     int threads, const std::atomic<bool> *cancelled) {
+                                     int threads, const std::atomic<bool> *cancelled, const Storage &storage) {
   std::vector<std::string> index_paths;
   if (options.index_paths) {
-    index_paths = expand_paths("index_paths", *options.index_paths);
+    index_paths = expand_paths("index_paths", *options.index_paths, storage);
     if (index_paths.size() != archives.size())
       throw std::runtime_error("The argument index_paths has " + counted(index_paths.size(), "path") +
                                ", the argument paths " + std::to_string(archives.size()));
@@ -98,8 +98,8 @@ std::vector<FoundIndex> find_indices(const std::vector<std::string> &archives, c
   std::vector<std::future<FoundIndex>> jobs;
   for (size_t i = 0; i < archives.size(); i++) {
     jobs.push_back(pool.submit([&, i] {
-      return index_paths.empty() ? find_index(archives[i], cancelled)
-                                 : FoundIndex{read_index(index_paths[i], archives[i])};
+      return index_paths.empty() ? find_index(archives[i], cancelled, storage)
+                                 : FoundIndex{read_index(index_paths[i], archives[i], storage)};
     }));
   }
   std::vector<FoundIndex> found;
@@ -168,12 +168,13 @@ class Adder {
 
 }  // namespace
 
-ArchiveListing list_archives(const ArchiveOptions &options, int threads, const std::atomic<bool> *cancelled) {
+ArchiveListing list_archives(const ArchiveOptions &options, int threads, const std::atomic<bool> *cancelled,
+                             const Storage &storage) {
   check(options);
   ArchiveListing listing;
   Adder adder(options, listing);
-  const std::vector<std::string> archives = expand_paths("paths", options.paths);
-  std::vector<FoundIndex> found = find_indices(archives, options, threads, cancelled);
+  const std::vector<std::string> archives = expand_paths("paths", options.paths, storage);
+  std::vector<FoundIndex> found = find_indices(archives, options, threads, cancelled, storage);
 
   const std::string folder = common_folder(archives);
   listing.root = folder;

@@ -1,7 +1,7 @@
 #include "dataset/catalogue.h"
 
 #include <algorithm>
-#include <cctype>
+#include <filesystem>
 #include <stdexcept>
 #include <unordered_set>
 #include <utility>
@@ -13,6 +13,7 @@
 #include "dataset/inspection.h"
 #include "input/arena.h"
 #include "input/file_reading.h"
+#include "input/uri.h"
 
 namespace dali_l3::loader {
 namespace {
@@ -70,8 +71,8 @@ void check_arguments(const CatalogueOptions &options) {
     throw std::runtime_error("The argument label_values has " + counted(options.label_values->size(), "number") +
                              ", but " + counted(options.files->size(), "file") + " with " +
                              counted(options.label_columns, "number") + " each were given");
-  if (options.file_root) require_local(*options.file_root);
-  if (options.file_list) require_local(*options.file_list);
+  for (const auto &path : {options.file_root, options.file_list})
+    if (path) options.storage->require_readable(*path);
 }
 
 std::string root_of(const CatalogueOptions &options) {
@@ -80,10 +81,11 @@ std::string root_of(const CatalogueOptions &options) {
   return slash == std::string::npos ? "" : options.file_list->substr(0, slash);
 }
 
-void add_entry(Catalogue &catalogue, std::string path, int label) {
-  require_local(path);
+void add_entry(const CatalogueOptions &options, Catalogue &catalogue, std::string path, int label, uint64_t size = 0) {
+  options.storage->require_readable(path);
   Entry &entry = catalogue.entries.emplace_back();
   entry.file.path = std::move(path);
+  entry.file.size = size;
   entry.label = label;
 }
 
@@ -94,7 +96,7 @@ DiscoveryOptions discovery_options(const CatalogueOptions &options) {
 // Returns where the labels of the entries are, if they are in archives.
 std::vector<File> list_files(const CatalogueOptions &options, Catalogue &catalogue) {
   if (options.archives) {
-    ArchiveListing listing = list_archives(*options.archives, options.threads, options.cancelled);
+    ArchiveListing listing = list_archives(*options.archives, options.threads, options.cancelled, *options.storage);
     catalogue.root = std::move(listing.root);
     catalogue.archives = std::move(listing.archives);
     catalogue.entries = std::move(listing.entries);
@@ -103,17 +105,20 @@ std::vector<File> list_files(const CatalogueOptions &options, Catalogue &catalog
   }
   if (options.files) {
     for (size_t i = 0; i < options.files->size(); i++)
-      add_entry(catalogue, (*options.files)[i], options.labels ? (*options.labels)[i] : static_cast<int>(i));
+      add_entry(options, catalogue, (*options.files)[i], options.labels ? (*options.labels)[i] : static_cast<int>(i));
     if (options.label_values) catalogue.label_values = *options.label_values;
   } else if (options.file_list && options.label_columns > 0) {
-    auto [paths, values] = read_file_list(*options.file_list, options.label_columns);
-    for (size_t i = 0; i < paths.size(); i++) add_entry(catalogue, std::move(paths[i]), static_cast<int>(i));
+    auto [paths, values] = read_file_list(*options.file_list, options.label_columns, *options.storage);
+    for (size_t i = 0; i < paths.size(); i++) add_entry(options, catalogue, std::move(paths[i]), static_cast<int>(i));
     catalogue.label_values = std::move(values);
   } else if (options.file_list) {
-    for (auto &[path, label] : read_file_list(*options.file_list)) add_entry(catalogue, std::move(path), label);
+    for (auto &[path, label] : read_file_list(*options.file_list, *options.storage))
+      add_entry(options, catalogue, std::move(path), label);
   } else {
-    Discovery found = discover(catalogue.root, discovery_options(options));
-    for (DiscoveredFile &file : found.files) add_entry(catalogue, std::move(file.path), file.label);
+    Discovery found = is_uri(catalogue.root)
+                          ? discover(options.storage->list(catalogue.root), discovery_options(options))
+                          : discover(catalogue.root, discovery_options(options));
+    for (DiscoveredFile &file : found.files) add_entry(options, catalogue, std::move(file.path), file.label, file.size);
     catalogue.problems = std::move(found.problems);
   }
   return {};
@@ -132,12 +137,12 @@ void add_companions(const CatalogueOptions &options, Catalogue &catalogue) {
     auto path = options.companion_files->begin();
     for (Entry &entry : catalogue.entries)
       for (size_t c = 0; c < count; c++) {
-        require_local(*path);
+        options.storage->require_readable(*path);
         entry.companions.push_back({*path++});
       }
   }
   for (const std::string &text : options.companions) {
-    require_local(text);
+    options.storage->require_readable(text);
     const PathTemplate path(text);
     for (Entry &entry : catalogue.entries) entry.companions.push_back({path.path_for(entry.file.path)});
   }
@@ -236,14 +241,11 @@ std::string full_name(const Catalogue &catalogue, const File &file) {
 }
 
 std::string full_path(const std::string &root, const std::string &path) {
-  return root.empty() || path.starts_with('/') ? path : root + (root.ends_with('/') ? "" : "/") + path;
-}
-
-void require_local(const std::string &path) {
-  const size_t end = path.find("://");  // of the scheme
-  const auto in_scheme = [](unsigned char c) { return std::isalnum(c) || c == '+' || c == '-' || c == '.'; };
-  if (end == std::string::npos || end == 0 || !std::all_of(path.begin(), path.begin() + end, in_scheme)) return;
-  throw std::runtime_error(path + " is a URI: only paths of files in local or mounted file systems can be read");
+  if (root.empty() || path.starts_with('/') || is_uri(path)) return path;
+  std::string full = root + (root.ends_with('/') ? "" : "/") + path;
+  if (path.find("..") == std::string::npos || !is_uri(root)) return full;
+  const size_t bucket = full.find("://") + 3;
+  return full.substr(0, bucket) + std::filesystem::path(full.substr(bucket)).lexically_normal().string();
 }
 
 Catalogue list_dataset(const CatalogueOptions &options) {

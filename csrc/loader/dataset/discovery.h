@@ -1,8 +1,11 @@
 // Lists the files in the class folders of a folder.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
+
+#include "input/object_store.h"
 
 namespace dali_l3::loader {
 
@@ -15,6 +18,7 @@ struct DiscoveryOptions {
 struct DiscoveredFile {
   std::string path;  ///< relative to the root
   int label;
+  uint64_t size = 0;  ///< bytes; 0 if nobody asked
 };
 
 struct Discovery {
@@ -33,8 +37,14 @@ struct Discovery {
 Discovery discover(const std::string &root, const DiscoveryOptions &options);
 
 /**
+ * The same for what a bucket holds, in the order of a folder with such files. A folder has a label if anything that is
+ * listed lies in it.
+ */
+Discovery discover(std::vector<StoredObject> objects, const DiscoveryOptions &options);
+
+/**
  * Where discover() found no files: what there is instead, in the root and in the folders below it, and what to do, a
- * line each. Folders that cannot be read hold nothing.
+ * line each. Folders that cannot be read hold nothing. Of buckets it says what may be wrong.
  */
 std::string explain_nothing(const std::string &root, const DiscoveryOptions &options);
 
