@@ -147,10 +147,14 @@ void Engine::start_reading() {
   if (!reading_) return;
   reading_->problems.resize(reading_->loads.size());
   const auto read = [this, reading = reading_] {
+    std::exception_ptr outage;  // in which the others need not wait for the same
     for (size_t i = 0; i < reading->loads.size(); i++) {
       Load &load = *reading->loads[i];
       try {
+        if (outage) std::rethrow_exception(outage);
         load.sample = reader_.read(catalogue_, catalogue_.entries[load.entry], reading->kept[i]);
+      } catch (const StorageError &) {
+        reading->problems[i] = outage = std::current_exception();
       } catch (...) {
         reading->problems[i] = std::current_exception();
       }

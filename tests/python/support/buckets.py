@@ -53,7 +53,10 @@ class Bucket:
 
     def send(self, method: str, path: str, content: bytes | None = None) -> None:
         """Sends the server a request."""
-        url, headers = f"http://127.0.0.1:{self.port}{path}", {"Content-Type": "application/octet-stream"}
+        url = f"http://127.0.0.1:{self.port}{path}"
+        # An owner, without whom nothing may be written again; nobody checks the signature.
+        owner = "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
+        headers = {"Content-Type": "application/octet-stream", "Authorization": owner}
         urllib.request.urlopen(urllib.request.Request(url, content, headers, method=method)).read()
 
     @contextmanager
@@ -104,7 +107,7 @@ def _serve(scheme: str, commands: Connection) -> None:
             except EOFError:
                 os._exit(0)
             if command == "set":
-                proxy.faults, proxy.delay = arguments
+                proxy.fail(*arguments)
                 commands.send(None)
             else:
                 taken, proxy.requests = proxy.requests, []

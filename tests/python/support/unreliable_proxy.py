@@ -50,6 +50,11 @@ class UnreliableProxy:
     requests: list[Request] = field(default_factory=list)
     _seen: Counter[tuple[Fault, str]] = field(default_factory=Counter)
 
+    def fail(self, faults: Sequence[Fault], delay: float) -> None:
+        """What goes wrong from now on."""
+        self.faults, self.delay = faults, delay
+        self._seen.clear()
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answers the requests of a connection."""
         try:
