@@ -119,17 +119,26 @@ def measure(systems: dict[str, Run], server: int, arguments: argparse.Namespace)
     }
 
 
+def bytes_asked_for(pipe: Pipeline) -> int:
+    """When what is read ahead has been read."""
+    counts = None
+    while counts != (counts := dali_l3.reader_stats(pipe, "reader")["storage"]):
+        time.sleep(1)
+    return counts["bytes"]
+
+
 def bytes_of_an_epoch(uri: str, arguments: argparse.Namespace, epochs: int = 4) -> dict[str, float]:
     """What Liquid asks the bucket for, beside (1 - h) D."""
     total = arguments.count * arguments.size
     pipe = make_pipeline(dali_l3.fn.readers.liquid, 2, file_root=uri, cache_size=total // 2)
     run = reading_with(pipe)
     run(2 * arguments.count)
-    before = dali_l3.reader_stats(pipe, "reader")["storage"]["bytes"]
+    before = bytes_asked_for(pipe)
     run(epochs * arguments.count)
-    after = dali_l3.reader_stats(pipe, "reader")
-    asked, expected = (after["storage"]["bytes"] - before) / epochs, (1 - after["hit_ratio"]) * total
-    return {"hit_ratio": after["hit_ratio"], "asked": asked, "expected": expected, "ratio": asked / expected}
+    asked = (bytes_asked_for(pipe) - before) / epochs
+    hit_ratio = dali_l3.reader_stats(pipe, "reader")["hit_ratio"]
+    expected = (1 - hit_ratio) * total
+    return {"hit_ratio": hit_ratio, "asked": asked, "expected": expected, "ratio": asked / expected}
 
 
 def show(measured: dict[str, Any], threads: int) -> None:
