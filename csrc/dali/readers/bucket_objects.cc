@@ -39,6 +39,12 @@ void AskWhy(const std::string &uri, uint64_t offset) {
   ReadRange(uri, offset, room);
 }
 
+// All of a bucket, which DALI asks S3 for by a prefix that nothing has.
+bool IsTopOfS3(const std::string &folder) {
+  constexpr size_t kBucket = std::string_view("s3://").size();
+  return folder.starts_with("s3://") && folder.find_first_not_of('/', folder.find('/', kBucket)) == std::string::npos;
+}
+
 // Why this DALI cannot read a kind of URI; empty if it can.
 std::string RefusalOf(const std::string &scheme) {
   try {
@@ -88,6 +94,7 @@ class DaliObjects final : public loader::ObjectStore {
     dali::FileDiscoveryOptions options;
     options.label_from_subdir = false;
     std::vector<loader::StoredObject> objects;
+    if (IsTopOfS3(folder)) return objects;
     for (dali::FileLabelEntry &entry : dali::discover_files(folder, options))
       objects.push_back({std::move(entry.filename), entry.size.value_or(0)});
     return objects;

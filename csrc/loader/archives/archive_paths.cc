@@ -69,7 +69,7 @@ class Expansion {
 
   void add(const std::string &path) {
     storage_.require_readable(path);
-    if (exists(path) || (is_uri(path) && path.ends_with(".txt"))) {
+    if (exists(path) || (is_uri(path) && path.ends_with(".txt") && path.find('{') == std::string::npos)) {
       if (path.ends_with(".txt"))
         add_list(path);
       else
