@@ -293,9 +293,9 @@ def test_looking_at_objects_takes_their_first_bytes(any_bucket, tmp_path):
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault("GET .*000[0-4].(png|l3)", times=2, status=503, code="SlowDown"),
+        Fault("GET .*000[0-4].(png|l3)", times=1, status=503, code="SlowDown"),
         Fault("GET .*000[0-4].(png|l3)", times=1, status=500, code="InternalError"),
-        Fault("GET .*000[0-4].(png|l3)", times=2, cut_after=100),
+        Fault("GET .*000[0-4].(png|l3)", times=1, cut_after=100),
         Fault("list-type|prefix", times=1, status=503, code="SlowDown"),
     ],
     ids=["503", "500", "cut", "listing"],
@@ -318,17 +318,16 @@ def test_what_passes_is_not_noticed(any_bucket, dataset, reader, fault):
     ids=["missing", "forbidden"],
 )
 def test_what_does_not_pass_fails_at_once(any_bucket, dataset, fault, message):
-    path = next(path for path in dataset.rglob("*.png"))
-    uri = any_bucket.uri(f"data/{path.relative_to(dataset)}")
+    path = str(next(dataset.rglob("*.png")).relative_to(dataset))
+    uri = any_bucket.uri(f"data/{path}")
     with any_bucket.failing(fault):
-        for arguments in (
-            {"files": [uri]},
-            {"file_root": any_bucket.uri("data"), "files": [uri[len("gs://bucket/data/") :]]},
-        ):
+        for arguments in ({"files": [uri]}, {"file_root": any_bucket.uri("data"), "files": [path]}):
             any_bucket.take_requests()
-            with pytest.raises(RuntimeError, match=f"{re.escape(uri)}.*{message}"):
-                Reading(multi_format, **arguments, read_threads=1).batch()
-            assert len(any_bucket.take_requests()) <= 2 * 3  # batches ahead ask for it too
+            with pytest.raises(RuntimeError, match=f"{re.escape(uri)}: .*{message}"):
+                Stepwise(multi_format, 1, **arguments).batch()
+            # It is asked for its size, and S3, which then says nothing, for a few bytes.
+            requests = [request for request in any_bucket.take_requests() if "png" in request.path]
+            assert len(requests) == (2 if any_bucket.scheme == "s3" else 1)
 
 
 def test_no_bucket_and_nothing_in_it(any_bucket):
