@@ -130,7 +130,7 @@ Apportionment::Apportionment(std::span<const CacheCounts> totals, const Segments
   const int64_t batches = segments.full_count;
   if (batches == 0) return;
   std::vector<int64_t> extras;
-  int64_t turn = kTurn / 2;  // a format begins where the one before will be when it has given a hit
+  int64_t turn = kTurn / 2;  // where a format begins: its hits follow those of the one before
   for (const auto [hits, misses] : rows.full) {
     const CacheCounts floors{hits / batches, misses / batches};
     const int64_t floor = (hits + misses) / batches;
