@@ -127,7 +127,7 @@ def test_a_root_elsewhere(run, data):
     # What needs the files has no access to them.
     refused = "is a URI: only paths of files in local or mounted file systems can be read here"
     code, _, err = run("verify", "x.l3cat")
-    assert code == 1
+    assert code == 2
     assert f"{uri}/cat/1.png {refused}" in " ".join(err.split())
     for arguments in ([uri], [f"{uri}/t.tar", "--ext", "png"]):
         code, _, err = run("index", *arguments, "-o", "y.l3cat")

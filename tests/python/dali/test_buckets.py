@@ -201,13 +201,14 @@ def test_catalogues_that_were_made_before_the_files_were_copied(tmp_path, any_bu
         catalogue = str(tmp_path / f"{source.kind}.l3cat")
         catalogues.write(source, catalogue, root=root)
         any_bucket.take_requests()
-        reading = Reading(reader, catalogue=catalogue, **cached(reader))
-        assert any_bucket.take_requests() == []
-        read_before = read(reader, 12, **source.arguments, **cached(reader))
-        assert [sample for batch in reading.batches(12) for sample in batch] == read_before
-        assert {request.method for request in any_bucket.take_requests()} == {"GET"}
+        Stepwise(reader, 4, catalogue=catalogue, **cached(reader))
+        assert any_bucket.take_requests() == []  # to build a pipeline
+        from_files = read(reader, 12, **source.arguments, **cached(reader))
+        assert read(reader, 12, catalogue=catalogue, **cached(reader)) == from_files
+        requests = any_bucket.take_requests()
+        assert requests == gets(requests)  # each reads a file
 
-    any_bucket.put(f"{key}/t-1.tar", b"short")
+    any_bucket.put(f"{key}/t-1.tar", bytes(Path(shards[1]).stat().st_size))
     unlike = re.escape(f"unlike in the catalogue {catalogue}. Make that anew with dali-l3 index")
     with pytest.raises(RuntimeError, match=unlike):
         read(reader, 12, catalogue=catalogue, **cached(reader))
