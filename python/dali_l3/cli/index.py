@@ -9,6 +9,7 @@ import typer
 
 from ..conversion.indexing import index_archive, plan_indexing
 from ..jobs.running import run_plan
+from .cluster import RayOption, runner
 from .common import ReportFile, Workers, finish
 from .parts import PartOption, parse_part
 
@@ -31,6 +32,7 @@ def index(
     ] = False,
     workers: Workers = None,
     part: PartOption = None,
+    ray: RayOption = None,
     report: ReportFile = None,
 ) -> None:
     """Index tar archives with samples, the shards of webdataset, for readers.
@@ -48,4 +50,5 @@ def index(
     dali-l3 index 'shards/train-{0000..1023}.tar' --output indices/
     """
     work = parse_part(part).of(plan_indexing(shards, output))
-    finish(work, run_plan(work, functools.partial(index_archive, overwrite=overwrite), workers), "indexed", report)
+    function = functools.partial(index_archive, overwrite=overwrite)
+    finish(work, run_plan(work, function, workers, run=runner(ray, workers)), "indexed", report)

@@ -14,6 +14,7 @@ from ..images.stored import ReadOptions
 from ..jobs.planning import PlanError
 from ..jobs.running import run_plan
 from ..jobs.workers import Limits
+from .cluster import RayOption, runner
 from .common import MaxPixels, ReportFile, Strict, Timeout, Workers, finish
 from .parts import PartOption, parse_part
 
@@ -32,6 +33,7 @@ def verify(
     max_pixels: MaxPixels = DEFAULT_MAX_PIXELS,
     timeout: Timeout = None,
     part: PartOption = None,
+    ray: RayOption = None,
     strict: Strict = False,
     report: ReportFile = None,
 ) -> None:
@@ -52,7 +54,7 @@ def verify(
     keeper = Quarantine(quarantine, paths) if quarantine else None
     work = parse_part(part).of(plan_verification(paths, quarantine))
     function = functools.partial(verify_file, options=ReadOptions(max_pixels))
-    outcomes = run_plan(work, function, workers, prepare_process, Limits(timeout))
+    outcomes = run_plan(work, function, workers, prepare_process, Limits(timeout), run=runner(ray, workers))
     totals = finish(work, keeper.receive(outcomes) if keeper else outcomes, "verified", report, strict)
     if not totals.counts["done"] and not part:
         raise PlanError(f"nothing to verify in {', '.join(paths)}")

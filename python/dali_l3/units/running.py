@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import fields
 
 from ..errors import TargetError
@@ -93,7 +93,7 @@ def _plain(result: Outcome, target: str | None) -> Outcome:
 
 def run_locally(
     manifest: Manifest, units: Iterable[int], workers: int | None = None, limits: Limits = DEFAULT_LIMITS
-) -> Iterator[Record]:
+) -> Generator[Record, None, None]:
     """Does units one after the other, each with all workers, and yields their records. For the main thread.
 
     A unit that another run has done meanwhile is not done again.
@@ -101,7 +101,7 @@ def run_locally(
     Ctrl-C, SIGTERM and SIGHUP end the run as they end `jobs.running.run_plan`; the unit at hand is left to be done.
     Raises as `run_unit`, and Interrupted.
     """
-    _clear(manifest)
+    clear(manifest)
     try:
         with (
             stopping_on_signals(limits.grace) as interrupted,
@@ -114,9 +114,10 @@ def run_locally(
                 if record:
                     yield record
     finally:
-        _clear(manifest)
+        clear(manifest)
 
 
-def _clear(manifest: Manifest) -> None:
+def clear(manifest: Manifest) -> None:
+    """Removes what killed runs left."""
     for folder in (manifest.folder, manifest.target):
         manifest.storage.clear(folder)

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import BinaryIO
 
 from ..files import target_errors
-from .storage import Storage
+from .storage import Storage, find_storage
 
 _BLOCK = 512  # bytes; members are padded to these
 _END = 2 * _BLOCK  # of zeros
@@ -68,7 +68,7 @@ class ShardWriter:
             self._file.write(bytes(_END))
             self._file.flush()
             size = self._file.tell()
-        index = self._storage.index_of(self._file.name)
+        index = find_storage(self._file.name).index_of(self._file.name)  # of this machine, wherever the shard goes
         self._stack.close()
         self._storage.write(f"{self._folder}/{index_name(name)}", index)
         self._file = None
@@ -76,10 +76,11 @@ class ShardWriter:
 
     def _remove_others(self) -> None:
         """Removes further shards of the unit, which a version that makes larger files may have left."""
-        names = self._storage.sizes(self._folder)
         for number in itertools.count(len(self.sizes)):
             name = _shard_name(self._unit, number)
-            if name not in names:
+            try:
+                self._storage.entry(f"{self._folder}/{name}")
+            except FileNotFoundError:
                 return
             self._storage.remove(f"{self._folder}/{name}")
             self._storage.remove(f"{self._folder}/{index_name(name)}")
