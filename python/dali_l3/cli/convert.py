@@ -152,6 +152,9 @@ def convert(
     plan_only: Annotated[
         bool, typer.Option("--plan", help="Only list the source and plan units, for --part; convert nothing.")
     ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Do the units again in which samples failed.")
+    ] = False,
     status: Annotated[
         bool, typer.Option("--status", help="Say how far the conversion to the folder is: convert --status DST.")
     ] = False,
@@ -244,33 +247,34 @@ def convert(
         if not shards and (order or seed is not None):
             raise PlanError("--order and --seed are for --shards" if order else "--seed needs --mix or --shards")
         settings = manifest.Settings(
-            storage.find_storage(source).absolute(source),
-            _shard_size(shards) if shards else None,
-            (order or Order.DRAWN).value,
-            seed or 0,
-            (profile or Profile.FAST).value,
-            effort,
-            palette.value,
-            max_pixels,
-            pages is Pages.FIRST,
-            resize,
-            keep_suffix,
+            source=storage.find_storage(source).absolute(source),
+            shards=_shard_size(shards) if shards else None,
+            order=(order or Order.DRAWN).value,
+            seed=seed or 0,
+            profile=(profile or Profile.FAST).value,
+            effort=effort,
+            palette=palette.value,
+            max_pixels=max_pixels,
+            first_page=pages is Pages.FIRST,
+            resize=resize,
+            keep_suffix=keep_suffix,
         )
         in_units.convert_in_units(
             storage.find_storage(target).absolute(target),
             settings,
             parse_part(part) if part else None,
-            plan_only,
-            workers,
-            limits,
-            dry_run,
-            strict,
-            report,
-            ray,
+            plan_only=plan_only,
+            retry_failed=retry_failed,
+            workers=workers,
+            limits=limits,
+            dry_run=dry_run,
+            strict=strict,
+            report=report,
+            ray=ray,
         )
         return
-    if order:
-        raise PlanError("--order needs --shards")
+    if order or retry_failed:
+        raise PlanError("--order needs --shards" if order else "--retry-failed needs --shards, --part or --ray")
     if source_as and formats.SOURCE not in mixing.parse_mix(mix or f"{formats.L3_FAST}:1"):
         raise PlanError("--source-as needs source in --mix")
     if mix is not None:

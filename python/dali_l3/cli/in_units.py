@@ -17,7 +17,7 @@ from ..jobs.workers import DEFAULT_LIMITS, Limits
 from ..units.manifest import Manifest, Settings, conversion_folder
 from ..units.on_ray import run_on_ray
 from ..units.planning import open_manifest, preview
-from ..units.records import Record, done_units, kept, state_of
+from ..units.records import Record, done_units, forget_failures, kept, state_of
 from ..units.running import run_locally
 from ..units.storage import find_storage, is_in_bucket
 from ..wording import counted
@@ -34,6 +34,7 @@ def convert_in_units(
     settings: Settings,
     part: Part | None = None,
     plan_only: bool = False,
+    retry_failed: bool = False,
     workers: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
     dry_run: bool = False,
@@ -58,6 +59,8 @@ def convert_in_units(
     part = part or WHOLE
     units = [unit for unit in range(len(manifest.units)) if part.takes(unit)]
     passed_over = manifest.outcomes_passed_over() if part.index == 1 else []
+    if retry_failed:
+        forget_failures(manifest, units)
     count = sum(manifest.units[unit].count for unit in units)
     run = functools.partial(run_on_ray, address=ray) if ray else functools.partial(run_locally, workers=workers)
     outcomes = _outcomes(manifest, units, functools.partial(run, limits=limits))
@@ -66,10 +69,9 @@ def convert_in_units(
 
 def _outcomes(manifest: Manifest, units: list[int], run: Callable[..., Generator[Record, None, None]]) -> Outcomes:
     left = dict.fromkeys(units)
-    for record in done_units(manifest):
-        if record.unit in left:
-            del left[record.unit]
-            yield from kept(record)
+    for record in done_units(manifest, units):
+        del left[record.unit]
+        yield from kept(record)
     with contextlib.closing(run(manifest, left)) as records:
         for record in records:
             yield from record.outcomes

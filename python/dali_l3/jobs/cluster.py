@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import itertools
 import os
+import socket
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from types import ModuleType
@@ -32,6 +33,7 @@ AUTO = "auto"
 _TRIES_AGAIN = 5  # of a task whose machine or process was lost
 _AHEAD = 2  # tasks that Ray has at a time for each CPU: no CPU waits, and a cluster that can grow sees that it should
 _LEAST_AHEAD = 8
+_ANSWER = 10.0  # seconds that a cluster has to answer
 _TICK = 0.5  # seconds between two looks whether the run is stopped
 _SLICE = 256  # files that are one task
 
@@ -87,6 +89,7 @@ def _connected(address: str) -> Iterator[ModuleType]:
         raise ConversionError("ray is not installed, try: pip install 'dali-l3[ray]'") from error
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of a change to come
     try:
+        _check_reachable(address)
         ray.init(address=address, logging_level="ERROR", log_to_driver=False)
     except Exception as error:  # of many kinds
         raise ConversionError(
@@ -97,6 +100,14 @@ def _connected(address: str) -> Iterator[ModuleType]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Raises OSError, or ValueError, if nothing listens at an address. Ray would try for many minutes."""
+    address = os.environ.get("RAY_ADDRESS", AUTO) if address == AUTO else address
+    if address != AUTO:
+        host, _, port = address.removeprefix("ray://").rpartition(":")
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWER).close()
 
 
 def _room(ray: ModuleType) -> int:

@@ -32,12 +32,9 @@ def open_manifest(target: str, settings: Settings, check_source: bool = True, wo
     Raises PlanError if there is one with other settings or for another state of the source, if `target` holds files
     without being the output of a conversion, or if two files would get one name, ConversionError, OSError.
     """
-    manifest = Manifest.load(target)
+    manifest = Manifest.load(target) or _load_unless_empty(target)
     if manifest is None:
-        samples, outcomes = _list(settings)
-        text, digest = _written(samples, outcomes)
-        _check_empty(target)
-        manifest = _plan(target, settings, samples, text, digest, workers)
+        manifest = _plan(target, settings, workers)
         if manifest.create():
             return manifest
         manifest = Manifest.load(target)  # another run was quicker
@@ -94,10 +91,10 @@ def _written(samples: Iterable[Sample], outcomes: Iterable[Outcome]) -> tuple[li
     return lines, digest.hexdigest()
 
 
-def _plan(
-    target: str, settings: Settings, samples: list[Sample], lines: list[bytes], digest: str, workers: int | None
-) -> Manifest:
-    """Cuts the samples into units, and writes the file that lists them."""
+def _plan(target: str, settings: Settings, workers: int | None) -> Manifest:
+    """Lists the samples, cuts them into units, and writes the file that lists them."""
+    samples, outcomes = _list(settings)
+    lines, digest = _written(samples, outcomes)
     name = f"samples-{digest}.jsonl"
     find_storage(target).write(f"{conversion_folder(target)}/{name}", b"".join(lines))
     growth = _growth(settings, samples, workers) if settings.shards else 0
@@ -138,13 +135,18 @@ def _growth(settings: Settings, samples: list[Sample], workers: int | None) -> f
     return after / before if before else 1
 
 
-def _check_empty(target: str) -> None:
+def _load_unless_empty(target: str) -> Manifest | None:
+    """The manifest, if `target` holds anything: another run may have made both just now. Raises PlanError if not so."""
     storage = find_storage(target)
-    if storage.sizes(target) or storage.folders(target):
+    if not (storage.sizes(target) or storage.folders(target)):
+        return None
+    manifest = Manifest.load(target)
+    if manifest is None:
         raise PlanError(
             f"{target}: holds files, but there is no {conversion_folder(target)} that knows about them; choose another "
             "folder"
         )
+    return manifest
 
 
 def _check_unchanged(manifest: Manifest) -> None:

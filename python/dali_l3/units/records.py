@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..jobs.outcomes import Outcome
 from ..jobs.planning import PlanError
 from .manifest import Manifest
-
-_SUFFIX = ".jsonl"
 
 
 @dataclass(frozen=True)
@@ -52,15 +50,17 @@ class Record:
             raise PlanError(f"{path}: damaged; remove it and run the command again") from error
 
 
-def done_units(manifest: Manifest) -> Iterator[Record]:
-    """The records of the units that are done, by number. One whose shards are missing, or not as they were, is not."""
+def done_units(manifest: Manifest, units: Iterable[int] | None = None) -> Iterator[Record]:
+    """The records of those of the units that are done. One whose shards are missing, or not as they were, is not.
+
+    units: their numbers; None: all
+    """
     storage = manifest.storage
-    numbers = {f"{unit:06d}{_SUFFIX}": unit for unit in range(len(manifest.units))}
-    names = sorted(storage.sizes(f"{manifest.folder}/records"))
+    names = storage.sizes(f"{manifest.folder}/records")
     sizes = storage.sizes(manifest.target)
-    for name in names:
-        if name in numbers:
-            record = Record.load(manifest, numbers[name])
+    for unit in range(len(manifest.units)) if units is None else units:
+        if _name(unit) in names:
+            record = Record.load(manifest, unit)
             if all(sizes.get(output) == size for output, size in record.outputs.items()):
                 yield record
 
@@ -74,6 +74,13 @@ def find_record(manifest: Manifest, unit: int) -> Record | None:
     except FileNotFoundError:
         return None
     return record if sizes == record.outputs else None
+
+
+def forget_failures(manifest: Manifest, units: Iterable[int]) -> None:
+    """Removes the records of units in which samples failed, so that these units are done again."""
+    for record in done_units(manifest, units):
+        if any(outcome.status == "failed" for outcome in record.outcomes):
+            manifest.storage.remove(_path(manifest, record.unit))
 
 
 def kept(record: Record) -> Iterator[Outcome]:
@@ -105,4 +112,8 @@ def state_of(manifest: Manifest) -> State:
 
 
 def _path(manifest: Manifest, unit: int) -> str:
-    return f"{manifest.folder}/records/{unit:06d}{_SUFFIX}"
+    return f"{manifest.folder}/records/{_name(unit)}"
+
+
+def _name(unit: int) -> str:
+    return f"{unit:06d}.jsonl"

@@ -6,7 +6,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from urllib.parse import unquote_to_bytes
 
 from ..images.signatures import IMAGE_SUFFIXES
@@ -15,10 +15,11 @@ from ..jobs.planning import PlanError
 from .storage import Entry, Storage
 
 _L3 = ".l3"
-_IMAGES = IMAGE_SUFFIXES | {_L3}
+_EXTENSIONS = {suffix[1:] for suffix in IMAGE_SUFFIXES | {_L3}}
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Member:
     """One file of a sample.
 
@@ -38,7 +39,7 @@ class Member:
     is_image: bool = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sample:
     """Files that are converted together, or not at all.
 
@@ -64,7 +65,18 @@ class Sample:
 
     def to_json(self) -> str:
         """One line, in ASCII."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        members = [
+            {
+                "extension": member.extension,
+                "path": member.path,
+                "size": member.size,
+                "version": member.version,
+                "offset": member.offset,
+                "is_image": member.is_image,
+            }
+            for member in self.members
+        ]
+        return _to_json({"key": self.key, "members": members, "label": self.label})
 
     @classmethod
     def from_json(cls, line: str | bytes) -> Sample:
@@ -118,7 +130,7 @@ def samples_of_folder(storage: Storage, folder: str) -> Listing:
     for sample in samples:
         has_label = any(member.extension == "cls" for member in sample.members)
         label = classes[sample.key.partition("/")[0]] if is_labelled and not has_label else ""
-        yield replace(sample, label=label)
+        yield Sample(sample.key, sample.members, label)
 
 
 def _by_directory(found: Iterable[Entry | Outcome]) -> Iterator[tuple[str, list[Entry | Outcome]]]:
@@ -134,14 +146,14 @@ def _by_directory(found: Iterable[Entry | Outcome]) -> Iterator[tuple[str, list[
 
 
 def _samples_of_group(folder: str, key: str, group: list[Entry]) -> Listing:
-    members = [
-        Member(extension, os.path.join(folder, entry.path), entry.size, entry.version)
-        for entry in group
-        if (extension := os.path.basename(entry.path).partition(".")[2])
-    ]
+    members = []
     for entry in group:
-        if "." not in os.path.basename(entry.path):
-            yield Outcome(os.path.join(folder, entry.path), None, "skipped", "no suffix of an image")
+        path = os.path.join(folder, entry.path)
+        extension = os.path.basename(path).partition(".")[2]
+        if extension:
+            members.append(Member(extension, path, entry.size, entry.version))
+        else:
+            yield Outcome(path, None, "skipped", "no suffix of an image")
     if any("." not in member.extension and _is_image(member) for member in members):
         yield _sample(key, members)
         return
@@ -155,13 +167,14 @@ def _samples_of_group(folder: str, key: str, group: list[Entry]) -> Listing:
 
 
 def samples_of_archives(storage: Storage, archives: list[str]) -> Listing:
-    """The samples of tar shards. Keys that several archives have get the name of their archive in front."""
+    """The samples of tar shards. If archives share keys, all keys get the names of their archives in front."""
     samples = [sample for archive in archives for sample in _samples_of_archive(storage, archive)]
     owners: dict[str, set[str]] = defaultdict(set)
     for archive, sample in samples:
         owners[sample.key].add(archive)
     if any(len(paths) > 1 for paths in owners.values()):
-        stems = {archive: os.path.basename(archive).removesuffix(".tar") for archive in archives}
+        common = os.path.commonpath([os.path.dirname(archive) for archive in archives])
+        stems = {archive: os.path.relpath(archive, common).removesuffix(".tar") for archive in archives}
         samples = [(path, replace(sample, key=f"{stems[path]}/{sample.key}")) for path, sample in samples]
     for _, sample in samples:
         if ".." in sample.key.split("/"):
@@ -197,6 +210,8 @@ def _sample(key: str, members: list[Member]) -> Sample:
 
     An array (.npy) beside an image need not be one.
     """
+    if len(members) == 1 and _is_image(members[0]):
+        return Sample(key, (members[0],))
     has_image = any(_is_image(member) and not member.extension.endswith("npy") for member in members)
     told = [
         replace(member, is_image=_is_image(member) and not (has_image and member.extension.endswith("npy")))
@@ -206,7 +221,7 @@ def _sample(key: str, members: list[Member]) -> Sample:
 
 
 def _is_image(member: Member) -> bool:
-    return os.path.splitext("a." + member.extension)[1].lower() in _IMAGES
+    return member.extension.rpartition(".")[2].lower() in _EXTENSIONS
 
 
 def target_names(sample: Sample, keep_suffix: bool) -> list[str]:

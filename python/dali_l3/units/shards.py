@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import tarfile
+import zlib
 from collections.abc import Sequence
 from contextlib import ExitStack
 from types import TracebackType
@@ -14,14 +16,15 @@ from .storage import Storage, find_storage
 
 _BLOCK = 512  # bytes; members are padded to these
 _END = 2 * _BLOCK  # of zeros
+_CHUNK = 1 << 20  # bytes that are read at once
 _ENCODING, _ERRORS = "utf-8", "surrogateescape"  # as Python has names of files
 
 
 class ShardWriter:
     """Writes the shards of one unit: shard-000012.tar and, if its samples do not fit into that, shard-000012_01.tar, ….
 
-    The bytes depend on the samples alone. Each shard appears whole, and its index after it. A context manager: what is
-    not whole at its end because something was raised does not appear.
+    The bytes depend on the samples alone. Each shard appears whole, after it was read back, and then its index. A
+    context manager: what is not whole at its end because something was raised does not appear.
     """
 
     def __init__(self, storage: Storage, folder: str, unit: int, limit: int) -> None:
@@ -29,6 +32,7 @@ class ShardWriter:
         self._storage, self._folder, self._unit, self._limit = storage, folder, unit, limit
         self._stack = ExitStack()
         self._file: BinaryIO | None = None
+        self._checksum = 0
         self.sizes: dict[str, int] = {}
         """Of the shards that are whole: their names and their bytes."""
 
@@ -54,20 +58,28 @@ class ShardWriter:
         with target_errors(f"{self._folder}/{name}"):
             if not self._file:
                 self._file = self._stack.enter_context(self._storage.writing(f"{self._folder}/{name}"))
+                self._checksum = 0
             for header, data in members:
-                self._file.write(header)
-                self._file.write(data)
-                self._file.write(bytes(_padded(len(data)) - len(data)))
+                self._write(header)
+                self._write(data)
+                self._write(bytes(_padded(len(data)) - len(data)))
         return name
+
+    def _write(self, data: bytes) -> None:
+        assert self._file
+        self._file.write(data)
+        self._checksum = zlib.crc32(data, self._checksum)
 
     def _finish_shard(self) -> None:
         if not self._file:
             return
         name = _shard_name(self._unit, len(self.sizes))
         with target_errors(f"{self._folder}/{name}"):
-            self._file.write(bytes(_END))
-            self._file.flush()
+            self._write(bytes(_END))
             size = self._file.tell()
+            self._file.seek(0)
+            if _checksum_of(self._file) != self._checksum:
+                raise OSError(errno.EIO, "the shard reads back differently from what was written")
         index = find_storage(self._file.name).index_of(self._file.name)  # of this machine, wherever the shard goes
         self._stack.close()
         self._storage.write(f"{self._folder}/{index_name(name)}", index)
@@ -84,6 +96,13 @@ class ShardWriter:
                 return
             self._storage.remove(f"{self._folder}/{name}")
             self._storage.remove(f"{self._folder}/{index_name(name)}")
+
+
+def _checksum_of(file: BinaryIO) -> int:
+    checksum = 0
+    while data := file.read(_CHUNK):
+        checksum = zlib.crc32(data, checksum)
+    return checksum
 
 
 def index_name(shard: str) -> str:

@@ -110,7 +110,10 @@ class LocalStorage(Storage):
             raise PlanError(str(error)) from error
         others = [archive for archive in archives if not archive.endswith(".tar")]
         if others:
-            raise PlanError(f"{others[0]}: neither a folder nor a tar archive (*.tar)")
+            what = (
+                "neither a folder nor a tar archive (*.tar)" if os.path.exists(others[0]) else "no such file or folder"
+            )
+            raise PlanError(f"{others[0]}: {what}")
         return archives
 
     def files(self, folder: str) -> Iterator[Entry | Outcome]:

@@ -14,6 +14,9 @@ import numpy as np
 import pytest
 
 import dali_l3
+from dali_l3.jobs import running
+from dali_l3.units import planning
+from dali_l3.units import running as units_running
 from image_files import noise, write_png
 from processes import start
 
@@ -442,3 +445,26 @@ def test_a_terminal_gets_the_progress_and_standard_output_the_records(tree, tmp_
     assert len(out.splitlines()) == 3
     assert (b"ETA" in shown) == has_bar
     assert (b"images/s" in shown) == has_bar
+
+
+@pytest.mark.parametrize(
+    "command", [("convert", "src", "dst"), ("convert", "src", "dst", "--shards", "1MiB"), ("verify", "src")]
+)
+def test_a_timeout_gets_to_the_workers(run, tree, monkeypatch, command):
+    found = []
+
+    def run_tasks(function, tasks, count=None, initializer=None, stopped=None, limits=None, most=0):
+        found.append(limits and limits.timeout)
+        yield from map(function, tasks)
+
+    class Pool(contextlib.nullcontext):
+        def __init__(self, *arguments):
+            super().__init__(self)
+            self.run = lambda tasks: run_tasks(arguments[0], tasks, *arguments[1:])
+
+    monkeypatch.setattr(running, "run_tasks", run_tasks)
+    monkeypatch.setattr(planning, "run_tasks", lambda function, tasks, *others: (function(task) for task in tasks))
+    monkeypatch.setattr(units_running, "Pool", Pool)
+    monkeypatch.chdir(tree.parent)
+    run(*command, "--timeout", 7.5)
+    assert found == [7.5]

@@ -13,6 +13,7 @@ import pytest
 
 import dali_l3
 from dali_l3.units import planning
+from dali_l3.units.manifest import Manifest, Settings
 from image_files import noise, write_png
 
 pytestmark = pytest.mark.usefixtures("one_process")
@@ -316,3 +317,63 @@ def test_options_that_make_no_sense(run, source, tmp_path, options, message):
 def test_a_target_in_the_source_is_refused(run, source):
     for target in (source, source / "out", source.parent):
         assert "inside one another" in convert(run, source, target, "--shards", "1MiB", expect=2)
+
+
+def test_failed_samples_are_tried_again_when_asked_for(run, source, tmp_path):
+    convert(run, source, tmp_path / "whole", "--shards", "20KiB")
+    image = source / "cats" / "002.png"
+    moved = image.rename(tmp_path / "elsewhere.png")
+    image.symlink_to(moved)  # of the same size and date
+    options = (source, tmp_path / "out", "--shards", "20KiB")
+    convert(run, *options, "--plan")
+    hidden = moved.rename(tmp_path / "hidden.png")
+    convert(run, *options, "--part", "1/1", expect=1)
+    hidden.rename(moved)
+    assert "11 kept, 1 failed" in convert(run, *options, expect=1)
+    assert " converted" in convert(run, *options, "--retry-failed")
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_two_that_plan_at_once_go_by_one_manifest(run, source, tmp_path, monkeypatch):
+    target = str(tmp_path / "out")
+    settings = Settings(str(source), shards=20 << 10)
+    first = planning.open_manifest(target, settings)
+    load = Manifest.load
+    answers = [None, first]  # at first, it is not there yet
+    monkeypatch.setattr(Manifest, "load", lambda target: answers.pop(0))
+    monkeypatch.setattr(planning, "_FILL", 0.3)
+    assert planning.open_manifest(target, settings) == first == load(target)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "shard-000000.tar").write_bytes(b"")  # nor its output, until we look
+    answers = [None, first]
+    assert planning.open_manifest(target, settings) == first
+
+
+def test_further_shards_of_a_unit_that_is_done_again_are_removed(run, source, tmp_path):
+    convert(run, source, tmp_path / "out", "--shards", "20KiB")
+    whole = contents(tmp_path / "out")
+    unit = next(number for number in range(9) if f"shard-{number:06d}_01.tar" not in whole)
+    (tmp_path / "out.conversion" / "records" / f"{unit:06d}.jsonl").unlink()
+    for name in ("_01.tar", "_01.idx", "_02.tar"):  # as another version may have made them
+        (tmp_path / "out" / f"shard-{unit:06d}{name}").write_bytes(b"")
+    convert(run, source, tmp_path / "out", "--shards", "20KiB")
+    assert contents(tmp_path / "out") == whole
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"version": 1}\n', '{"version": 2}\n', "[]", "[[[["])
+def test_damaged_manifests_and_records_are_named(run, source, tmp_path, damage):
+    convert(run, source, tmp_path / "out", "--shards", "20KiB")
+    for path in ("records/000000.jsonl", "manifest.json"):
+        file = tmp_path / "out.conversion" / path
+        content = file.read_text()
+        for text in (damage, content[: len(content) // 2]):
+            file.write_text(text)
+            for arguments in (("--status", tmp_path / "out"), (source, tmp_path / "out", "--shards", "20KiB")):
+                assert f"{path}: " in convert(run, *arguments, expect=2)
+        file.write_text(content)
+    samples = next((tmp_path / "out.conversion").glob("samples-*"))
+    samples.write_bytes(samples.read_bytes()[:-9])
+    (tmp_path / "out.conversion" / "records" / "000000.jsonl").unlink()
+    units = len(json.loads((tmp_path / "out.conversion" / "manifest.json").read_text())["units"])
+    (tmp_path / "out.conversion" / "records" / f"{units - 1:06d}.jsonl").unlink()
+    assert "damaged" in convert(run, source, tmp_path / "out", "--shards", "20KiB", "--part", "1/1", expect=2)

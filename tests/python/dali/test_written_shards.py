@@ -146,12 +146,14 @@ def test_shards_of_l3_are_packed_anew(run, written, tmp_path):
     assert read_with_tarfile([tmp_path / "large" / "shard-000000.tar"]) == before
 
 
-def test_keys_that_several_shards_have(run, tmp_path):
-    for name in ("a", "b"):
+@pytest.mark.parametrize("names", [("a", "b"), ("train/0", "val/0")])
+def test_keys_that_several_shards_have(run, tmp_path, names):
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         write_shard(tmp_path / f"{name}.tar", source_members())
-    assert run("convert", f"{tmp_path}/{{a,b}}.tar", tmp_path / "out", "--shards", "1MiB")[0] == 0
+    assert run("convert", f"{tmp_path}/{{{','.join(names)}}}.tar", tmp_path / "out", "--shards", "1MiB")[0] == 0
     files = read_with_tarfile((tmp_path / "out").glob("*.tar"))
-    for name in ("a", "b"):
+    for name in names:
         assert_files({path: data for path, data in files.items() if path.startswith(name)}, f"{name}/c/")
 
 

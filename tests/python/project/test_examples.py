@@ -38,10 +38,15 @@ def printed(script):
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory):
-    """A folder in which the gallery's first commands have been run: data/images, data/masks, data/l3 and data/mix."""
+    """A folder in which the gallery's first commands have been run: data/images, /masks, /l3, /mix and /shards."""
     folder = tmp_path_factory.mktemp("work")
     assert run(EXAMPLES / "photos.py", "data", cwd=folder) == printed("photos.py")
-    for target, options in (("data/l3", ()), ("data/mix", ("--mix", "l3-fast:2,png:1,jpeg@95:1"))):
+    targets = {
+        "data/l3": (),
+        "data/mix": ("--mix", "l3-fast:2,png:1,jpeg@95:1"),
+        "data/shards": ("--shards", "1MiB"),
+    }
+    for target, options in targets.items():
         run("-m", "dali_l3.cli", "convert", "data/images", target, *options, cwd=folder)
     return folder
 
@@ -74,13 +79,18 @@ def test_encode_decode():
         ("long_tail.py", ["data/l3"]),
         ("masks.py", ["data/l3", "../masks/{dir}/{stem}.png"]),
         ("windows.py", ["data/l3"]),
-        ("tar_shards.py", ["data/l3", "data/shards"]),
+        ("tar_shards.py", ["data/shards"]),
         ("resume.py", ["data/l3"]),
         ("dynamic_mode.py", ["data/l3"]),
     ],
 )
 def test_examples_print_what_the_gallery_shows(script, arguments, work, plugin):
     assert printed(script) in run(EXAMPLES / script, *arguments, cwd=work)
+
+
+def test_convert_in_parts(work):
+    output = run(EXAMPLES / "convert_in_parts.py", "data/images", "data/parts", cwd=work)
+    assert output == printed("convert_in_parts.py")
 
 
 def test_mix_jpegs(work, plugin):

@@ -120,8 +120,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    for options in (("--shards", SHARDS), ("--part", "1/1")):
-        kills = -(-arguments.kills // 2)
+    for options, kills in ((("--shards", SHARDS), arguments.kills), (("--part", "1/1"), arguments.kills // 4)):
         with tempfile.TemporaryDirectory() as folder:
             finished = kill_conversions(Path(folder), kills, arguments.seed, options)
         print(f"{' '.join(options)}: {kills} kills, {finished} conversions went through, all with the same output")
