@@ -2,8 +2,8 @@
 # Builds a source distribution and, from it, a wheel for $PYTHON (python3) with adapters for every version of DALI. Then
 # installs the wheel where there is no compiler, and runs it with the newest DALI. What has passed is put into dist/.
 #
-# It needs g++ 12 or later and PyPI. Which Linux the wheel is for depends on where it is built: auditwheel finds out.
-# CMAKE_CUDA_ARCHITECTURES chooses the GPUs, by default all that the package supports.
+# It needs g++ 12 or later and PyPI. The wheel is for manylinux_2_28 or older, on whatever Linux it is built: auditwheel sees to
+# that. CMAKE_CUDA_ARCHITECTURES chooses the GPUs, by default all that the package supports.
 set -eu
 cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-python3}
@@ -19,13 +19,21 @@ pip install --quiet --requirement "$work/requirements.txt"
 dali=$(python _build/dali_matrix.py folders)
 nvimgcodec=$(python _build/dali_matrix.py nvimgcodec)
 
+# In the image of manylinux_2_28, the compilers are those for it; elsewhere they are made.
+glibc=$(getconf GNU_LIBC_VERSION)
+if [ "$glibc" != "glibc 2.28" ]; then
+  pip install --quiet 'ziglang==0.13.*' # later ones have headers of a glibc that those of CUDA 13.0 contradict
+  python .ci/old_linux.py "$work/compilers"
+  export CC="$work/compilers/gcc" CXX="$work/compilers/g++" CUDAHOSTCXX="$work/compilers/g++"
+fi
+
 # pip unpacks the source distribution and builds there, so the wheel follows from nothing else, such as earlier builds.
 python -c "import sys, scikit_build_core.build as build; build.build_sdist(sys.argv[1])" "$work/dist"
 pip wheel "$work"/dist/*.tar.gz --quiet --no-deps --no-build-isolation --wheel-dir "$work" \
   --config-settings "cmake.define.MORE_DALI_DIRS=$dali" \
   --config-settings "cmake.define.NVIMGCODEC_DIR=$nvimgcodec" \
   ${CMAKE_CUDA_ARCHITECTURES:+--config-settings "cmake.define.CMAKE_CUDA_ARCHITECTURES=$CMAKE_CUDA_ARCHITECTURES"}
-auditwheel repair --wheel-dir "$work/dist" "$work"/*.whl \
+auditwheel repair --plat manylinux_2_28_x86_64 --wheel-dir "$work/dist" "$work"/*.whl \
   --exclude libdali.so --exclude libdali_core.so --exclude 'libnvimgcodec*.so*' --exclude 'libcuda.so*'
 
 # Where there is no compiler: no program is on the path, and CXX names none.

@@ -1,8 +1,8 @@
 """PEP 517 build backend: scikit-build-core, and the build requirements that pyproject.toml cannot express.
 
-The package is built for the DALI that is installed, and only where there is none the newest comes with the build; and where
-there is no CUDA toolkit, NVIDIA's wheels bring one. Run as a script, this prints all build requirements, for `pip install
---no-build-isolation`.
+The package is built for the DALI that is installed, and only where there is none the newest comes with the build; and
+where there is no CUDA toolkit, NVIDIA's wheels bring one. Run as a script, this prints all build requirements, for
+`pip install --no-build-isolation`.
 """
 
 import os
@@ -32,7 +32,7 @@ def has_nvcc() -> bool:
 
 
 def has_dali() -> bool:
-    """Whether the environment that the package is for has DALI: that of the interpreter, not that of an isolated build."""
+    """Whether the environment that the package is for has DALI: the interpreter's, not that of an isolated build."""
     program = "from importlib.util import find_spec; find_spec('nvidia.dali').origin"
     return subprocess.run([sys.executable, "-I", "-c", program], capture_output=True).returncode == 0
 

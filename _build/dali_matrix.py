@@ -4,8 +4,9 @@
     python _build/dali_matrix.py nvimgcodec            the oldest nvImageCodec; prints one for NVIMGCODEC_DIR
     python _build/dali_matrix.py test [--short] [NAME …]
 
-A NAME is a version, such as 2.4.0, or with the CUDA that it is for, cuda130-2.4.0; by default CUDA 12. Without names, all
-that pyproject.toml lists: `folders` for CUDA 12, whose builds have the same headers and symbols, and `test` for both.
+A NAME is a version, such as 2.4.0, or with the CUDA that it is for, cuda130-2.4.0; by default CUDA 12. `nightly` is the
+newest nightly build, which is fetched each time. Without names, all that pyproject.toml lists: `folders` for CUDA 12,
+whose builds have the same headers and symbols, and `test` for both.
 
 Each gets a folder of its own under build/dali, into which pip installs it with all that it needs. The interpreter that
 runs this has the package and the tools of the tests; that folder goes before its own packages.
@@ -57,6 +58,9 @@ def fetch(name: str, *requirements: str) -> Path:
 def fetch_dali(name: str) -> Path:
     cuda, _, version = name.rpartition("-")
     cuda = cuda or "cuda120"
+    if version == "nightly":
+        shutil.rmtree(FOLDER / f"{cuda}-nightly", ignore_errors=True)
+        return fetch(f"{cuda}-nightly", f"nvidia-dali-nightly-{cuda}")
     return fetch(f"{cuda}-{version}", f"nvidia-dali-{cuda}=={version}")
 
 
@@ -65,12 +69,16 @@ def run_tests(name: str, short: bool, jobs: int) -> dict[str, object]:
     folder = fetch_dali(name)
     environment = {**os.environ, "PYTHONPATH": str(folder), "XDG_CACHE_HOME": str(FOLDER / "cache")}
     start = time.monotonic()
-    loaded = subprocess.run([sys.executable, "-c", VERSIONS], cwd=FOLDER, env=environment, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", VERSIONS]
+    loaded = subprocess.run(command, cwd=FOLDER, env=environment, stdout=subprocess.PIPE, text=True)
     row: dict[str, object] = {"DALI": folder.name, "seconds to load or compile": f"{time.monotonic() - start:.0f}"}
     if loaded.returncode:
         return {**row, "failed": "all"}
     version, codec = loaded.stdout.split()
-    assert version == folder.name.rpartition("-")[2], f"{folder} holds DALI {version}"
+    if folder.name.endswith("-nightly"):
+        row["DALI"] = f"{folder.name} {version}"
+    else:
+        assert version == folder.name.rpartition("-")[2], f"{folder} holds DALI {version}"
     tests = [f"tests/python/dali/{test}.py" for test in SHORT] if short else TESTS
     command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "-n", str(jobs), *tests]
     start = time.monotonic()
@@ -115,7 +123,8 @@ def main() -> None:
         print(";".join(str(fetch_dali(name) / "nvidia" / "dali") for name in arguments.names or versions))
     elif arguments.command == "nvimgcodec":
         version = SETTINGS["nvimgcodec"]
-        print(fetch(f"nvimgcodec-{version}", "--no-deps", f"nvidia-nvimgcodec-cu12=={version}") / "nvidia" / "nvimgcodec")
+        folder = fetch(f"nvimgcodec-{version}", "--no-deps", f"nvidia-nvimgcodec-cu12=={version}")
+        print(folder / "nvidia" / "nvimgcodec")
     else:
         names = arguments.names or [f"{cuda}-{version}" for version in versions for cuda in ("cuda120", "cuda130")]
         sys.exit(not test(names, arguments.short, arguments.jobs))

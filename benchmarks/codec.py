@@ -69,6 +69,7 @@ SET_PNG_TARGETS = {
 RAW_DECODE_TARGET = 0.7  # of memcpy's speed, at least
 ENCODE_TARGET = 1.0  # GB/s, at least, at effort 1, whose files are larger than the default's …
 QUICK_SIZE_LIMIT = 1.01  # … by this much at most
+SLOWEST_TARGETS = dict.fromkeys(("kodak", "fhd", "uhd"), 0.8)  # of the median speed, decoding, at least: photographs
 SET_ENCODE_TARGET = 0.5  # GB/s, at least, at the default effort, for the sets of `datasets.SETS`
 CHECKSUM_LIMIT = 1.1  # of the time without: up to here the checksums are verified by default
 MEMORY_TILES = 8  # what "a few tiles" means
@@ -243,10 +244,17 @@ def measure_group(images: Images, entrants: dict[str, System], rounds: int, enco
             "decode_gb_per_s": median_ratio(raw, column["decode_seconds"]) / 1e9,
             "decode_times_libspng": median_ratio(spng_seconds, column["decode_seconds"]),
             "encode_gb_per_s": median_ratio(raw, column["encode_seconds"]) / 1e9,
+            "decode_slowest_of_median": slowest_of_median(raw, column["decode_seconds"]),
         }
         for system, column in columns.items()
     }
     return {"images": list(images), "raw_bytes": sum(raw), "systems": summary, "per_image": columns}
+
+
+def slowest_of_median(raw_bytes: list[int], seconds: list[float]) -> float:
+    """The speed on the image that takes longest for its size, as a share of the median speed."""
+    speeds = [size / time for size, time in zip(raw_bytes, seconds, strict=True)]
+    return min(speeds) / statistics.median(speeds)
 
 
 def measure_sets(photos: Images, rounds: int, encode_rounds: int) -> Figures:
@@ -339,6 +347,10 @@ def targets(groups: Figures, fhd: Figures | None, sets: Figures, memory: dict[st
     for name, limit in SIZE_TARGETS.items():
         if name in sizes:
             yield Target(f"{name}: bytes / PNG", sizes[name], limit, at_most=True)
+    for name, least in SLOWEST_TARGETS.items():
+        for backend in BACKENDS if name in groups else ():
+            share = groups[name]["systems"][l3_name("fast", backend)]["decode_slowest_of_median"]
+            yield Target(f"{name}: decode, {backend}, slowest image / median", share, least)
     for name, (unit, least) in SET_DECODE_TARGETS.items():
         for kind, figures in sets.get(name, {}).get("kinds", {}).items():
             for backend in filter(least.get, BACKENDS):
@@ -432,7 +444,6 @@ def main() -> None:
         console.print(f"{name}: sizes and speed")
         groups[name] = measure_group(images, systems(), arguments.rounds, arguments.encode_rounds)
         show(name, groups[name])
-    _core.set_backend(BACKENDS[0])  # the default again, for what follows
     console.print("16-bit images, label maps and masks: sizes and speed")
     # Computer graphics and copies at another size are no material for sets that stand for photographs.
     sources = {name: group for name, group in photos.items() if name in ("kodak", "fhd")} or photos
@@ -441,6 +452,7 @@ def main() -> None:
         arguments.rounds,
         arguments.encode_rounds,
     )
+    _core.set_backend(BACKENDS[0])  # the default again: it is used for what follows, and recorded
     memory = {name: measure_memory(max(images.values(), key=np.size)) for name, images in photos.items()}
 
     fhd_name = next((name for name in photos if all(photo.shape == FHD for photo in photos[name].values())), None)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import datasets
 import matplotlib.pyplot as plt
-from common import RESULTS, OthersLoad, Target, console, show_targets, write_results
+from common import RESULTS, Target, console, show_targets, write_results
 from reading.groups import disk_of
 from reading.limited import run_limited
 from reading.mixes import (
@@ -34,6 +34,7 @@ from reading.mixes import (
     measure_mix,
     mixed,
     name_of,
+    others_share,
     sweep,
 )
 from rich.progress import track
@@ -47,6 +48,7 @@ from dali_l3.profiling.encoding import EncodedSample
 from dali_l3.profiling.isolation import call_isolated
 from dali_l3.profiling.measuring import KEEPING_MEMORY, Setting, measure, measure_file_reader
 from dali_l3.profiling.profiler import measure_format
+from dali_l3.profiling.sampling import choose_sample, list_images
 
 RATES = {"300 MB/s": 300_000_000, "800 MB/s": 800_000_000, "unthrottled": None}
 NAMES = {"source": "JPEG", "bmp": "BMP", "l3-fast": "L3"}  # of formats, with what they are called here
@@ -82,8 +84,10 @@ def make_files(folder: Path, photos: datasets.Images, size: str, count: int) -> 
     converted.mkdir()
     images = encode([str(path) for path in jpegs], NAMES, str(converted))
     os.sync()  # what is not on the disk yet would be written while it is measured
-    step = max(count // SAMPLE[size], 1)
-    sample = EncodedSample({name: files[::step] for name, files in images.files.items()}, images.raw_sizes[::step], [])
+    numbers = {str(path): number for number, path in enumerate(jpegs)}
+    chosen = [numbers[path] for path in choose_sample(list_images(str(folder / "jpeg")), SAMPLE[size])]
+    files = {name: [encoded[number] for number in chosen] for name, encoded in images.files.items()}
+    sample = EncodedSample(files, [images.raw_sizes[number] for number in chosen], [])
     cache_size = int(SHARE_IN_MEMORY * sum(path.stat().st_size for path in jpegs))
     return Files({name: images.paths(name) for name in NAMES}, sample, cache_size)
 
@@ -134,7 +138,7 @@ def median_of(rounds: list[Figures]) -> Figures:
         found = [(each["mixes"][name], each) for each in rounds if name in each["mixes"]]
         mixes[name] = found[0][0] | {
             figure: statistics.median(mix[figure] for mix, _ in found)
-            for figure in ("predicted", "measured", "error", "cpu_ms_per_image")
+            for figure in ("predicted", "measured", "error", "cpu_ms_per_image", "cpu_share_of_other_processes")
         }
         mixes[name]["times_jpeg"] = statistics.median(
             mix["measured"] / each["mixes"][JPEG]["measured"] for mix, each in found
@@ -249,7 +253,6 @@ def main() -> None:
     photos = {name: photo for images in datasets.load(arguments.folders).values() for name, photo in images.items()}
     arguments.work.mkdir(parents=True, exist_ok=True)
     disk = disk_of(arguments.work) if any(RATES[rate] for rate in arguments.rates) else ""
-    others = OthersLoad()
     with tempfile.TemporaryDirectory(dir=arguments.work.resolve()) as folder:
         counts = {size: round(arguments.part * FILES[size]) for size in arguments.sizes}
         files = {size: make_files(Path(folder, size), photos, size, count) for size, count in counts.items()}
@@ -275,7 +278,6 @@ def main() -> None:
         condition = f"{size}, {threads} thread{'s' if threads > 1 else ''}"
         conditions.setdefault(condition, {})[rate] = median_of(found) | {
             "rounds": len(found),
-            "cpu_share_of_other_processes": others.share(),
         }
         show(f"{condition}, {rate}", conditions[condition][rate])
     reached = list(targets(conditions))
@@ -289,7 +291,7 @@ def main() -> None:
             "seconds": arguments.seconds,
             "environment": KEEPING_MEMORY,
         },
-        "cpu_share_of_other_processes": others.share(),
+        "cpu_share_of_other_processes": others_share(each for found in rounds.values() for each in found),
         "image_bytes": earlier.get("image_bytes", {}) | sizes,
         "conditions": conditions,
     }

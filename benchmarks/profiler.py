@@ -19,7 +19,7 @@ from pathlib import Path
 
 import datasets
 import matplotlib.pyplot as plt
-from common import RESULTS, OthersLoad, Target, console, show_targets, write_results
+from common import RESULTS, Target, console, show_targets, write_results
 from reading.groups import disk_of
 from reading.limited import run_limited
 from reading.mixes import CHOICE_TARGET, ERROR_TARGET, USUAL_ERROR, USUAL_TARGET, Figures, Weights, figures_of
@@ -102,7 +102,8 @@ def median_of(rounds: list[Figures]) -> Figures:
     for name in names:
         found = [each["mixes"][name] for each in rounds if name in each["mixes"]]
         mixes[name] = found[0] | {
-            figure: statistics.median(mix[figure] for mix in found) for figure in ("predicted", "measured", "error")
+            figure: statistics.median(mix[figure] for mix in found)
+            for figure in ("predicted", "measured", "error", "cpu_share_of_other_processes")
         }
         mixes[name]["rounds"] = [{figure: mix[figure] for figure in ("predicted", "measured")} for mix in found]
     chosen = ("recommended_png_bmp", "recommended")
@@ -172,7 +173,7 @@ def main() -> None:
     photos = {name: photo for images in datasets.load(arguments.folders).values() for name, photo in images.items()}
     made = dataset_files.make(work, photos, FILES)["PNG"]
     cache_size = int(SHARE_IN_MEMORY * sum(path.stat().st_size for path in made))
-    disk, others = disk_of(work), OthersLoad()
+    disk = disk_of(work)
     rates = {}
     with contextlib.ExitStack() as stack:
         folder, whole, part = (stack.enter_context(tempfile.TemporaryDirectory(dir=work)) for _ in range(3))
@@ -205,7 +206,7 @@ def main() -> None:
             "seconds": arguments.seconds,
             "environment": KEEPING_MEMORY,
         },
-        "cpu_share_of_other_processes": others.share(),
+        "cpu_share_of_other_processes": reading_mixes.others_share(rates.values()),
         "rates": rates,
         "search": {"rate": SEARCHED} | {name: value for name, value in search.items() if name != "figure"},
     }

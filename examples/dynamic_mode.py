@@ -15,7 +15,7 @@ def reader(folder: str):
     return ndd.readers.Liquid(
         file_root=folder,
         file_filters=["*.l3"],
-        cache_size=500_000,  # bytes: only dali_l3.fn takes "500KB"
+        cache_size="500KB",
         pad_last_batch=True,
         seed=1,
     )

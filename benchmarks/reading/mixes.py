@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -65,9 +66,17 @@ def measure_mix(
         "measured": measured.throughput.mean,
         "error": prediction.throughput / measured.throughput.mean - 1,
         "cpu_ms_per_image": measured.cpu_seconds * 1e3,
+        "cpu_share_of_other_processes": measured.others,
         "hit_ratio": measured.hit_ratio,
         "predicted_hit_ratio": prediction.hit_ratio,
     }
+
+
+def others_share(conditions: Iterable[Figures]) -> float:
+    """The part of the CPUs that other processes took while mixes were measured, on average."""
+    return statistics.fmean(
+        mix["cpu_share_of_other_processes"] for figures in conditions for mix in figures["mixes"].values()
+    )
 
 
 def figures_of(formats: Mapping[str, FormatProfile]) -> Figures:
@@ -77,9 +86,12 @@ def figures_of(formats: Mapping[str, FormatProfile]) -> Figures:
             "image_bytes": format.costs.image_bytes,
             "load": format.load.mean,
             "decode": format.decode.mean,
+            "both": format.both.mean,
             "load_cpu_ms": format.costs.load_cpu_seconds * 1e3,
             "decode_cpu_ms": format.costs.decode_cpu_seconds * 1e3,
+            "extra_ms": format.costs.extra_seconds * 1e3,
             "turn": format.costs.turn,
+            "cpu_share_of_other_processes": format.others,
         }
         for name, format in formats.items()
     }

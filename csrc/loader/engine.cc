@@ -16,7 +16,10 @@ namespace {
 constexpr int kMaxTries = 100;
 
 // Files that are read in one go take up less than this: at 1 GB/s, a quarter of a millisecond.
-constexpr uint64_t kReadingBytes = uint64_t{256} << 10;
+constexpr int64_t kReadingBytes = int64_t{256} << 10;
+
+// Samples whose average size, about, stands for sizes that nobody has asked for.
+constexpr int64_t kRecent = 16;
 
 // A step that, taken again and again modulo `size`, visits every place once, each far from those before: bad files are
 // often neighbours.
@@ -35,6 +38,7 @@ Engine::Engine(Catalogue catalogue, std::unique_ptr<SampleOrder> order, const En
       options_(options),
       warn_(std::move(warn)),
       reader_(options.reading, warn_),
+      usual_bytes_(kReadingBytes),
       pool_(options.read_threads) {
   held_.max_load_factor(2);  // less memory for each file, at hardly any time
   set_order(std::move(order));
@@ -136,8 +140,8 @@ void Engine::add_to_reading(Place &place) {
   place.number = reading_->loads.size();
   reading_->loads.push_back(place.load);
   reading_->kept.push_back(place.plan.keep);
-  const uint64_t bytes = memory_of(catalogue_.entries[place.plan.entry]);
-  reading_->bytes += bytes > 0 ? bytes : kReadingBytes;  // 0: unknown
+  const auto bytes = static_cast<int64_t>(catalogue_.entries.memory(place.plan.entry));
+  reading_->bytes += bytes > 0 ? bytes : usual_bytes_;  // 0: unknown
   if (reading_->bytes >= kReadingBytes || reading_->loads.size() >= loads_at_once_) start_reading();
 }
 
@@ -179,13 +183,23 @@ void Engine::finish(const Place &place, BatchPart &part) {
 
 Engine::Delivered Engine::deliver(const std::shared_ptr<Load> &load) const {
   if (load->replacement) return *load->replacement;
-  const Entry &entry = catalogue_.entries[load->entry];
-  return {{load, &load->sample}, name_of(catalogue_.archives, entry.file), entry.label};
+  return named({load, &load->sample}, load->entry);
+}
+
+Engine::Delivered Engine::named(std::shared_ptr<const Sample> sample, size_t entry) const {
+  const Entries &entries = catalogue_.entries;
+  Delivered delivered{std::move(sample), name_of(catalogue_.archives, entries.file(entry, 0)), entries.label(entry)};
+  for (size_t c = 1; c <= entries.companions(); c++) {
+    const File companion = entries.file(entry, c);
+    delivered.companion_names.push_back(companion.path.empty() ? delivered.name
+                                                               : name_of(catalogue_.archives, companion));
+  }
+  return delivered;
 }
 
 Engine::Delivered Engine::replacement(uint32_t bad, const std::string &problem, BatchPart &part) {
   part.bad_samples++;
-  const Delivered good = substitute_ ? Delivered{substitute_, options_.substitute, catalogue_.entries[bad].label}
+  const Delivered good = substitute_ ? Delivered{substitute_, options_.substitute, catalogue_.entries.label(bad)}
                                      : next_good_sample(bad, problem, part);
   warn_(problem + ". " + full_path(catalogue_.root, good.name) + " takes its place");
   return good;
@@ -193,17 +207,17 @@ Engine::Delivered Engine::replacement(uint32_t bad, const std::string &problem, 
 
 // An entry of the same format that is good, the same one every time.
 Engine::Delivered Engine::next_good_sample(uint32_t bad, const std::string &problem, BatchPart &part) {
-  const auto &entries = catalogue_.entries;
+  const Entries &entries = catalogue_.entries;
   const size_t step = far_step(entries.size());
   int tries = 0;
   for (size_t i = 1; i < entries.size() && tries < kMaxTries; i++) {
-    const Entry &entry = entries[(bad + i * step) % entries.size()];
-    if (entry.format != entries[bad].format) continue;
+    const size_t other = (bad + i * step) % entries.size();
+    if (entries.format(other) != entries.format(bad)) continue;
     tries++;
     try {
-      auto sample = std::make_shared<Sample>(reader_.read(catalogue_, entry, false));
+      auto sample = std::make_shared<Sample>(reader_.read(catalogue_, entries[other], false));
       count_reading(*sample, part);
-      return {std::move(sample), name_of(catalogue_.archives, entry.file), entry.label};
+      return named(std::move(sample), other);
     } catch (const std::exception &) {
       // Its own turn will report it.
     }
@@ -217,6 +231,7 @@ Engine::Delivered Engine::next_good_sample(uint32_t bad, const std::string &prob
 void Engine::count_reading(const Sample &sample, BatchPart &part) {
   part.files_read += sample.file_count();
   part.bytes_read += sample.bytes();
+  usual_bytes_ += (sample.bytes() - usual_bytes_) / kRecent;
 }
 
 void Engine::count(const Place &place, int64_t bytes, BatchPart &part) {
@@ -232,7 +247,7 @@ void Engine::count(const Place &place, int64_t bytes, BatchPart &part) {
     place.load->kept_in = epoch;
   }
 
-  FormatCounts &format = part.formats[size_t(catalogue_.entries[place.load->entry].format)];
+  FormatCounts &format = part.formats[size_t(catalogue_.entries.format(place.load->entry))];
   (place.in_memory ? format.hits : format.misses)++;
   part.samples++;
   part.current_bytes = current_bytes_;

@@ -40,6 +40,8 @@ class Engine {
     std::shared_ptr<const Sample> files;  ///< to be held for as long as anybody uses them, also after the engine
     std::string name;                     ///< of the image; see name_of()
     int label;
+    /** Of each companion; that of the image where it has none. */
+    std::vector<std::string> companion_names = {};
   };
   using Batch = std::vector<Delivered>;
 
@@ -93,7 +95,7 @@ class Engine {
     std::vector<std::shared_ptr<Load>> loads;
     std::vector<bool> kept;                    // of each, whether the plan keeps it
     std::vector<std::exception_ptr> problems;  // of each; null if there is none
-    uint64_t bytes = 0;
+    int64_t bytes = 0;
     std::latch done{1};
   };
   // A place in a batch.
@@ -113,9 +115,10 @@ class Engine {
   void start_reading();
   void finish(const Place &place, BatchPart &part);
   Delivered deliver(const std::shared_ptr<Load> &load) const;
+  Delivered named(std::shared_ptr<const Sample> sample, size_t entry) const;
   Delivered replacement(uint32_t bad, const std::string &problem, BatchPart &part);
   Delivered next_good_sample(uint32_t bad, const std::string &problem, BatchPart &part);
-  static void count_reading(const Sample &sample, BatchPart &part);
+  void count_reading(const Sample &sample, BatchPart &part);
   void count(const Place &place, int64_t bytes, BatchPart &part);
 
   const Catalogue catalogue_;
@@ -131,6 +134,7 @@ class Engine {
   std::unordered_set<std::shared_ptr<Load>, ByEntry, ByEntry> held_;  // what the plan keeps in memory
   std::shared_ptr<Reading> reading_;  // not started yet; null outside of schedule_batch()
   size_t loads_at_once_ = 1;          // of a reading, at most
+  int64_t usual_bytes_;               // of a sample, as read lately
   std::vector<PlannedSample> plan_;   // of one batch; a member, so that its memory is not allocated anew
 
   // As of the batch delivered last.

@@ -136,11 +136,13 @@ Checkpoint resume(const Checkpoint &saved, const Checkpoint &own, OnMismatch on_
     resumed.stages.back().arguments = arguments;
     return resumed;
   }
-  const bool only_world = std::ranges::all_of(found, is_of_the_world) && !draws_by_weights(arguments);
+  const bool weighted = draws_by_weights(arguments);
+  const bool only_world = std::ranges::all_of(found, is_of_the_world) && !weighted;
   if (!found.empty() && (on_mismatch == OnMismatch::raise || !only_world)) {
     throw std::invalid_argument(
         "The checkpoint does not suit this reader:" + listed(found) +
         (only_world ? "\non_mismatch=\"redistribute\" deals the rest of the epoch to the shards that there are now"
+         : weighted ? "\nUse the arguments and files that it was made with; epochs of weights are not shared out anew"
                     : "\nUse the arguments and files that it was made with") +
         ". on_mismatch=\"ignore\" takes its batch for one of this reader: samples may be repeated or left out");
   }
@@ -165,7 +167,7 @@ Checkpoint resume(const Checkpoint &saved, const Checkpoint &own, OnMismatch on_
 
 std::unique_ptr<SampleOrder> make_order(const Checkpoint &checkpoint, const Sampling &sampling,
                                         const Catalogue &catalogue) {
-  check_stages(checkpoint, sampling, std::ssize(catalogue.entries));
+  check_stages(checkpoint, sampling, static_cast<int64_t>(catalogue.entries.size()));
   Rest rest;
   const Rest *before = nullptr;
   for (size_t i = 0; i + 1 < checkpoint.stages.size(); i++) {

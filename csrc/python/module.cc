@@ -14,6 +14,7 @@
 #include "archives.h"
 #include "arrays.h"
 #include "batch.h"
+#include "catalogues.h"
 #include "l3/l3.h"
 #include "loader/dataset/file_format.h"
 #include "loader/input/arena.h"
@@ -199,6 +200,7 @@ PYBIND11_MODULE(_core, module) {
   module.attr("PAGE_SIZE") = dali_l3::loader::kPage;
   module.attr("MAX_METADATA") = static_cast<int>(L3_MAX_METADATA);
   define_archives(module);
+  define_catalogues(module);
   module.def("backend", &l3_backend);
   module.def("set_backend", &set_backend, py::arg("name"));
 }

@@ -62,12 +62,23 @@ def check(dali: Path) -> None:
 
 
 def find_compiler() -> list[str]:
-    """The command of the C++ compiler: that of the variable CXX, or the first on the path."""
-    command = shlex.split(os.environ.get("CXX", "")) or [next(filter(shutil.which, _COMPILERS), "")]
+    """The command of the C++ compiler: that of the variable CXX, options included, or the first on the path."""
+    named = os.environ.get("CXX", "").strip()
+    command = [named] if shutil.which(named) else _words("CXX")  # a path may have spaces
+    command = command or [next(filter(shutil.which, _COMPILERS), "")]
     if not shutil.which(command[0]):
-        named = f"CXX names {command[0]}, which is not there" if command[0] else "there is no C++ compiler"
-        raise BuildError(f"{named}. Install g++ 12 or later, or set the variable CXX to a compiler")
+        problem = f"CXX names {command[0]}, which is not there" if command[0] else "there is no C++ compiler"
+        raise BuildError(f"{problem}. Install g++ 12 or later, or set the variable CXX to a compiler")
     return command
+
+
+def _words(variable: str) -> list[str]:
+    """Those of a variable of the environment, as a shell splits them."""
+    value = os.environ.get(variable, "")
+    try:
+        return shlex.split(value)
+    except ValueError as error:
+        raise BuildError(f"the variable {variable} is {value!r}: {error}") from None
 
 
 def find_cuda_headers() -> list[Path]:
@@ -116,7 +127,8 @@ def compile_adapter(
     includes = [source / "dali", source, source / "loader", source / "l3" / "include"]
     system = [dali / "include", *(find_cuda_headers() if cuda_headers is None else cuda_headers)]
     partial = output.with_name(f"{output.name}.{os.getpid()}.partial")
-    command = [*find_compiler(), *_OPTIONS.split(), *shlex.split(os.environ.get("CXXFLAGS", ""))]
+    command = [*find_compiler(), *_OPTIONS.split(), *_words("CXXFLAGS")]
+    command.append(f"-fmacro-prefix-map={source / 'dali'}/=dali_l3/")  # DALI puts the place in front of warnings
     command += [f"-I{folder}" for folder in includes]
     command += [part for folder in system for part in ("-isystem", str(folder))]
     if dependencies:

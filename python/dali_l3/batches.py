@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ._outputs import Output
 
-    Out = TypeVar("Out", bound=Output)
+    Out = TypeVar("Out", bound=Output | Sequence[Output])
     Image = Buffer | str | os.PathLike[str] | os.PathLike[bytes]
     Rois = Roi | Sequence[Roi | None] | NDArray[np.integer[Any]]
 

@@ -95,14 +95,16 @@ def encode(
             limits of the format, or the profile or the effort is unknown.
     """
     _check_meaning(array)
-    array = np.asarray(array)
-    _check_image(array)
+    image = np.asarray(array)
+    if image.dtype.kind not in "biufc" and not hasattr(array, "dtype"):  # a path, say
+        raise type_error("array", array, "an image as an array of uint8 or uint16")
+    _check_image(image)
     if not isinstance(profile, str):
         raise type_error("profile", profile, "a str")
     effort = integer("effort", effort)
     if not 1 <= effort <= 3:
         raise L3Error(f"effort must be 1, 2 or 3, not {effort}", "argument")
-    return _core.encode(array, profile, effort, _entries(metadata), flag("checksums", checksums))
+    return _core.encode(image, profile, effort, _entries(metadata), flag("checksums", checksums))
 
 
 @overload
@@ -218,7 +220,9 @@ def _check_image(array: np.ndarray) -> None:
     if dtype.kind == "u" and dtype.itemsize == 2 and not dtype.isnative:
         raise TypeError("big-endian uint16 images are not supported: convert the array with array.astype('uint16')")
     if dtype not in (np.uint8, np.uint16):
-        raise TypeError(f"{dtype} images are not supported: L3 holds uint8 and uint16")
+        raise TypeError(
+            f"{dtype} images are not supported: L3 holds uint8 and uint16; cast, shift or scale the values first"
+        )
     if array.ndim not in (2, 3):
         raise L3Error(
             f"an image must have shape (height, width) or (height, width, channels), not {array.shape}", "argument"

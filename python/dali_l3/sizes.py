@@ -31,7 +31,7 @@ def parse_size(size: SupportsIndex | str, total: Callable[[], int] | None = None
         if total and percentage and Decimal(percentage[1]) <= 100:
             return int(Decimal(percentage[1]) * total() / 100)
         units = {unit.lower(): factor for unit, factor in _UNITS.items()}
-        if not match or match[2].lower() not in units:
+        if not match or match[2].lower() not in units or (not match[2] and "." in match[1]):  # half a byte?
             examples = "such as '60GiB'" + (", or a percentage such as '50%'" if total else "")
             raise ValueError(f"{size!r} is not a size: write a number of bytes, or one with a unit, {examples}")
         number: int = round(Decimal(match[1]) * units[match[2].lower()])

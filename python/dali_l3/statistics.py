@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from . import _plugin
+from ._arguments import type_error
 
 
 def reader_stats(pipeline: Any, name: str | None = None) -> dict[str, Any]:
@@ -34,15 +35,17 @@ def reader_stats(pipeline: Any, name: str | None = None) -> dict[str, Any]:
 
     Raises:
         ValueError: The pipeline has no reader of that name, or the reader is not from this package.
-        TypeError: There is no name, but `pipeline` is a pipeline.
+        TypeError: `pipeline` is neither, or there is no name, but `pipeline` is a pipeline.
         RuntimeError: The pipeline cannot be built, or dynamic mode has captured the reader in a pipeline of its own.
     """
+    if not hasattr(pipeline, "reader_meta" if name is not None else "get_metadata"):
+        if hasattr(pipeline, "reader_meta"):
+            raise TypeError("name must be the name of a reader in the pipeline")
+        raise type_error("pipeline", pipeline, "a pipeline, or a reader of dynamic mode without a name")
     library = ctypes.CDLL(str(_plugin.load()))
     library.dali_l3_reader_statistics.restype = ctypes.c_char_p
-    if name is None and not hasattr(pipeline, "get_metadata"):
-        raise TypeError("name must be the name of a reader in the pipeline")
-    if name is not None and name not in pipeline.reader_meta():
-        raise ValueError(f"the pipeline has no reader {name!r}")
+    if name is not None and name not in (readers := pipeline.reader_meta()):
+        raise ValueError(f"the pipeline has no reader {name!r}, only {', '.join(map(repr, readers)) or 'none'}")
     library.dali_l3_forget_reader()
     if name is None:
         pipeline.get_metadata()

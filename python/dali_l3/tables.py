@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,8 +22,8 @@ def read_table(
             which pyarrow must be installed.
         image: Name of the column with the paths of the images, relative to the reader's `file_root`.
         labels: Name of the column with the labels, or names of several. A column of integers gives integer labels, as
-            the readers deliver by default; other numbers, and several columns, give float32 vectors. None: the readers
-            number the samples.
+            the readers deliver by default; other numbers, several columns, and lists of numbers in Parquet files give
+            float32 vectors. None: the readers number the samples.
         companions: Name of the column with the paths of companions, or names of several. An empty value is a companion
             that is missing.
 
@@ -32,7 +33,8 @@ def read_table(
     Raises:
         OSError: The file cannot be read.
         ValueError: It has no such column, or several, or no rows; it is not UTF-8 text; a row has more values than
-            columns; a path is empty; a label is not a number. The message names the file, the row and the column.
+            columns; a path is empty; a label is not a number, or labels differ in length. The message names the file,
+            the row and the column.
         ModuleNotFoundError: pyarrow is not installed.
     """
     path = os.fspath(path)
@@ -47,13 +49,9 @@ def read_table(
     if len(label_names) == 1 and (integers := _integers(columns[label_names[0]])) is not None:
         arguments["labels"] = integers
     elif label_names:
-        rows = zip(*(columns[name] for name in label_names), strict=True)
-        arguments["label_columns"] = len(label_names)
-        arguments["label_values"] = [
-            _number(path, row, name, value)
-            for row, values in enumerate(rows, 1)
-            for name, value in zip(label_names, values, strict=True)
-        ]
+        vectors = _vectors(path, label_names, columns)
+        arguments["label_columns"] = len(vectors[0])
+        arguments["label_values"] = [number for vector in vectors for number in vector]
     if companion_names:
         rows = zip(*(columns[name] for name in companion_names), strict=True)
         arguments["companion_files"] = [str(value or "") for values in rows for value in values]
@@ -66,7 +64,9 @@ def _read_csv(path: str, wanted: list[str]) -> dict[str, list[Any]]:
         try:
             _check_columns(path, wanted, reader.fieldnames or ())
             rows = list(reader)
-        except (csv.Error, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is not a text file in UTF-8: {error}") from error
+        except csv.Error as error:
             raise ValueError(f"{path}, line {reader.line_num}: {error}") from error
     for number, row in enumerate(rows, 1):
         if reader.restkey in row:
@@ -88,9 +88,12 @@ def _read_parquet(path: str, wanted: list[str]) -> dict[str, list[Any]]:
 
 
 def _check_columns(path: str, wanted: Sequence[str], present: Sequence[str]) -> None:
+    if not present:
+        raise ValueError(f"{path}: the table is empty")
     for name in wanted:
         if name not in present:
-            raise ValueError(f"{path}: there is no column {name!r}, only {', '.join(map(repr, present)) or 'none'}")
+            hint = "; commas separate columns" if len(present) == 1 and re.search("[;\t]", present[0]) else ""
+            raise ValueError(f"{path}: there is no column {name!r}, only {', '.join(map(repr, present))}{hint}")
         if present.count(name) > 1:
             raise ValueError(f"{path}: there are several columns {name!r}")
 
@@ -101,11 +104,30 @@ def _path(path: str, row: int, column: str, value: Any) -> str:
     return str(value)
 
 
+def _vectors(path: str, names: list[str], columns: dict[str, list[Any]]) -> list[list[float]]:
+    """The numbers of each row."""
+    vectors: list[list[float]] = []
+    for row, values in enumerate(zip(*(columns[name] for name in names), strict=True), 1):
+        vector: list[float] = []
+        for name, value in zip(names, values, strict=True):
+            items = value if isinstance(value, list) else [value]
+            vector += (_number(path, row, name, item) for item in items)
+        if not vector or vectors and len(vector) != len(vectors[0]):
+            before = f", but row 1 has {len(vectors[0])}" if vectors else ""
+            raise ValueError(f"{path}, row {row}: the label has {len(vector)} numbers{before}")
+        vectors.append(vector)
+    return vectors
+
+
 def _number(path: str, row: int, column: str, value: Any) -> float:
+    if value is None or value == "":
+        raise ValueError(f"{path}, row {row}, column {column!r}: there is no value")
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{path}, row {row}, column {column!r}: {value!r} is not a number") from None
+        raise ValueError(
+            f"{path}, row {row}, column {column!r}: {value!r} is not a number; give classes numbers first"
+        ) from None
 
 
 def _integers(values: list[Any]) -> list[int] | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -63,11 +63,13 @@ class L3Folder(Dataset[Sample]):
         root: The folder. Those in it are classes, numbered from 0 in the order of their names.
         window: (height, width) of the part to read of each image; by default all of it.
         position: Where the window is: ``"random"``, drawn anew for each access by PyTorch's generator, or ``"center"``.
-        targets: Folder with a file of the same relative path for each image, a label map for instance. It takes the
-            place of the label. With a window, both must have the same height and width.
+        targets: A file for each image, a label map for instance, which takes the place of the label: a folder with
+            files of the same relative paths, or a function that gives the target's path for that of an image. With a
+            window, both must have the same height and width.
 
     Attributes:
         classes: The names of the classes.
+        labels: The number of the class of each image, for samplers; -1 where it has none.
 
     Raises:
         OSError: A folder cannot be read, or a link leads nowhere.
@@ -80,33 +82,30 @@ class L3Folder(Dataset[Sample]):
         *,
         window: tuple[int, int] | None = None,
         position: Position = "random",
-        targets: StrPath | None = None,
+        targets: StrPath | Callable[[str], StrPath] | None = None,
     ) -> None:
         if position not in ("random", "center"):
             raise ValueError(f"position must be 'random' or 'center', not {position!r}")
         self._root = os.fspath(root)
-        self._targets = None if targets is None else os.fspath(targets)
         self._window = None if window is None else _size(window)
         self._position = position
         self._files = sorted(_l3_files(self._root))
         if not self._files:
-            raise ValueError(f"{self._root}: no L3 files in this folder or below")
+            raise ValueError(f"{self._root}: no L3 files in this folder or below; `dali-l3 convert` makes them")
         folders = {file.split(os.sep, 1)[0] for file in self._files if os.sep in file}
         self.classes = sorted(folders)
-        self._numbers = {name: number for number, name in enumerate(self.classes)}
-        if self._targets is not None:
-            _check_targets(self._targets, self._files)
+        numbers = {name: number for number, name in enumerate(self.classes)}
+        self.labels = [numbers[file.split(os.sep, 1)[0]] if os.sep in file else -1 for file in self._files]
+        self._targets = None if targets is None else _target_files(targets, self._root, self._files)
 
     def __len__(self) -> int:
         return len(self._files)
 
     def __getitem__(self, index: int) -> Sample:
-        file = self._files[index]
-        path = os.path.join(self._root, file)
-        folder, separator, _ = file.partition(os.sep)
-        label = self._numbers[folder] if separator else -1
-        target = None if self._targets is None else os.path.join(self._targets, file)
-        return Sample(path, label, target, None if self._window is None else self._place(path, target, self._window))
+        path = os.path.join(self._root, self._files[index])
+        target = None if self._targets is None else self._targets[index]
+        window = None if self._window is None else self._place(path, target, self._window)
+        return Sample(path, self.labels[index], target, window)
 
     def _place(self, path: str, target: str | None, window: tuple[int, int]) -> Roi:
         size = imshape(path)[:2]
@@ -204,7 +203,16 @@ def _l3_files(root: str) -> Iterator[str]:
             yield found.path
 
 
-def _check_targets(root: str, files: list[str]) -> None:
-    missing = [file for file in files if not os.path.isfile(os.path.join(root, file))]
+def _target_files(targets: StrPath | Callable[[str], StrPath], root: str, files: list[str]) -> list[str]:
+    """One for each of the files, all of which exist."""
+    if callable(targets):
+        paths = [os.fspath(targets(os.path.join(root, file))) for file in files]
+    else:
+        paths = [os.path.join(targets, file) for file in files]
+    missing = [number for number, path in enumerate(paths) if not os.path.isfile(path)]
     if missing:
-        raise ValueError(f"{root}: no targets for {len(missing)} of {len(files)} images, such as {missing[0]}")
+        image, target = files[missing[0]], paths[missing[0]]
+        raise ValueError(
+            f"{len(missing)} of {len(files)} images in {root} have no target; {image} has none at {target}"
+        )
+    return paths

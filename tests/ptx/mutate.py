@@ -1,20 +1,25 @@
 """Makes faults in the decoder for CUDA devices, one after the other, and lists which the tests notice.
 
-    python tests/ptx/mutate.py [--build DIR] [--jobs N] [WORD ...]
+    python tests/ptx/mutate.py [--missing] [--build DIR] [--jobs N] [WORD ...]
 
-All faults, or those whose description or file contains one of the words. A fault is a replacement in a copy of the
-sources; it counts as noticed if the tests of the decoder fail, crash or do not end. Faults that change nothing a test
-could see have a reason. Ends with 1 if any other was not noticed. Needs nvcc and CMake, and some twenty seconds for
-each fault.
+All faults, or those whose description or file contains one of the words; with --missing those that have not been run on
+the present sources. A fault is a replacement in a copy of the sources; it counts as noticed if the tests of the decoder
+fail, crash or do not end. Faults that change nothing a test could see have a reason. Ends with 1 if any other was not
+noticed. Needs nvcc and CMake, and some twenty seconds for each fault.
+
+Results are kept in faults.json as they come, so a run may be interrupted, and --missing goes on with it.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
+import os
+import resource
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +27,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("cmake", "csrc", "tests/cpp", "tests/data", "tests/ptx")
 PROGRAMS = ("decoder_test",)
-SECONDS = 600  # after which a test hangs
+RESULTS = Path(__file__).with_name("faults.json")
+SECONDS = 300  # of a processor, after which a test hangs
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,10 @@ class Fault:
     old: str
     new: str
     harmless: str = ""  # why no test can notice it
+
+    @property
+    def name(self) -> str:
+        return f"{self.path}: {self.what}"
 
     def made_in(self, text: str) -> str:
         """The text of the file with the fault."""
@@ -296,12 +306,6 @@ FAULTS = (
     Fault(WARP, "prefix_sum() begins across teams", "1, 0x1000, -1", "1, 0x0, -1"),
     Fault(WARP, "prefix_sum() with the mask of half a warp", "4, 0x1000, -1", "4, 0x1000, 0xFFFF"),
     Fault(WARP, "prefix_sum() without its last step", "8, 0x1000, -1; @p", "8, 0x1000, -1; @!p"),
-    Fault(
-        WARP,
-        "from_lane() crosses teams",
-        "from_lane(Number a, Number lane) { return __shfl_sync(kAll, a, int(lane), kCount)",
-        "from_lane(Number a, Number lane) { return __shfl_sync(kAll, a, int(lane), 32)",
-    ),
     Fault(WARP, "keep() takes another lane's", '"r"(threadIdx.x % 32)', '"r"(threadIdx.x % 32 ^ 1)'),
     Fault(WARP, "prefix_sum() goes on across teams", "2, 0x1000, -1", "2, 0x0, -1"),
     Fault(
@@ -408,7 +412,16 @@ FAULTS = (
         "Team::any(Number(y) < shape.height)",
         "Number(y) < shape.height",
     ),
-    Fault(FAST8_TILE, "row 0 is no running sum", "i == 0 && is_first ? Number(kOne) : channel.sums", "channel.sums"),
+    Fault(FAST8_TILE, "row 0 is no running sum", " | (y == 0 ? kOne & 0xFFFF : 0)", ""),
+    Fault(FAST8_TILE, "row 1 is a running sum as row 0 is", "(y == 0 ? kOne & 0xFFFF : 0)", "(y == 0 ? kOne : 0)"),
+    Fault(FAST8_TILE, "sums go on above 255", "- totals + base) & kPairMask;", "- totals + base);"),
+    Fault(FAST8_TILE, "sums of all rows begin with their base", "Team::index() < is_left", "Team::index() < 1"),
+    Fault(FAST8_TILE, "sums begin with their base in every lane", "Team::index() < is_left", "Number(is_left)"),
+    Fault(FAST8_TILE, "the base is lost", "- totals + base) &", "- totals) &"),
+    Fault(FAST8_TILE, "the base of the lower row is the upper's", " + columns[0] * channel.base_factor", ""),
+    Fault(FAST8_TILE, "the neighbour to the left is another channel's", "Beside::kLeftByte + c", "Beside::kLeftByte"),
+    Fault(FAST8_TILE, "the neighbour to the right is another channel's", "(4 + c) << 8", "4 << 8"),
+    Fault(FAST8_TILE, "a channel alone has no neighbour to the left", "channels == 1 ? 2 : 0", "0"),
     Fault(FAST8_TILE, "the first lane has a left neighbour", "west_of_even(Team::index() == 0)", "west_of_even(0)"),
     Fault(
         FAST8_TILE,
@@ -418,7 +431,12 @@ FAULTS = (
     ),
     Fault(FAST8_TILE, "records are stored in another order than they are read", ") ^ units.swizzle", ")"),
     Fault(FAST8_TILE, "records of every second row pair", "pair * 2 * kUnitRecordSize", "pair * kUnitRecordSize"),
-    Fault(FAST8_TILE, "all rows of a team are running sums", "sums_along_row(predictor) ? kOne : 0", "kOne"),
+    Fault(
+        FAST8_TILE,
+        "all rows of a team are running sums",
+        "channel.sums = sums_along_row(predictor)",
+        "channel.sums = 1",
+    ),
     Fault(
         FAST8_TILE,
         "averages are rounded down",
@@ -482,7 +500,13 @@ FAULTS = (
     Fault(GROUPS, "octets of absent units", "& (0u - is_present);", ";"),
     Fault(GROUPS, "the upper half of a palette", "& ~upper)", ")"),
     Fault(GROUPS, "label maps are overwritten", "codes[j], here);", "codes[j]);"),
-    Fault(LABELS, "teams without a label map look up values", "0x4440 + k), here_)", "0x4440 + k), 1)"),
+    Fault(
+        LABELS,
+        "teams without a label map look up values",
+        "0x4440 + k), here_)",
+        "0x4440 + k), 1)",
+        "They find a part of their own records there, which blending leaves out.",
+    ),
     Fault(LABELS, "marks are looked for by one lane", "if (!Team::any(is_marked)) return", "if (!is_marked) return"),
     Fault(LABELS, "teams without a label map have marks", "unit & place.bit & here_;", "unit & place.bit;"),
     Fault(LABELS, "a lane without marks has some", "Team::select(is_marked, record, Records::kNone)", "record"),
@@ -568,17 +592,54 @@ FAULTS = (
 )
 
 
-def run(command: list[str], seconds: float = 3600) -> str:
-    """The first cause that a command gives for its failure, or nothing. It need not go on after that."""
+def hash_of_sources() -> str:
+    """Of what faults are made in, and what it includes."""
+    folders = [ROOT / "csrc/l3" / name for name in ("cuda", "format", "lockstep")]
+    files = sorted(path for folder in folders for path in folder.iterdir() if path.suffix in (".h", ".cc", ".cu"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
+
+
+class Results:
+    """What became of each fault when it was run last: {name: {"sources": hash, "noticed": by what, or nothing}}."""
+
+    def __init__(self) -> None:
+        self._sources = hash_of_sources()
+        known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+        self._results = {fault.name: known[fault.name] for fault in FAULTS if fault.name in known}
+
+    def add(self, fault: Fault, noticed: str) -> None:
+        self._results[fault.name] = {"sources": self._sources, "noticed": noticed}
+        temporary = RESULTS.with_suffix(".new")
+        temporary.write_text(json.dumps(self._results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        os.replace(temporary, RESULTS)
+
+    def noticed(self, fault: Fault) -> str | None:
+        """None if it has not been run on the present sources."""
+        result = self._results.get(fault.name)
+        return result["noticed"] if result and result["sources"] == self._sources else None
+
+    def summary(self) -> str:
+        present = {fault: noticed for fault in FAULTS if (noticed := self.noticed(fault)) is not None}
+        missed = [fault for fault, noticed in present.items() if not noticed]
+        harmless = sum(bool(fault.harmless) for fault in missed)
+        return (
+            f"{len(present)} of {len(FAULTS)} faults have been run on these sources: {len(present) - len(missed)} "
+            f"noticed, {harmless} harmless, {len(missed) - harmless} not noticed"
+        )
+
+
+def run(command: list[str], seconds: int = resource.RLIM_INFINITY) -> str:
+    """The first cause that a command gives for its failure, or nothing. It need not go on after that.
+
+    It may take so many seconds of a processor: those of the clock depend on what else the machine does.
+    """
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-    alarm = threading.Timer(seconds, process.kill)
-    alarm.start()
+    resource.prlimit(process.pid, resource.RLIMIT_CPU, (seconds, seconds))
     said = []
     for line in process.stdout or ():
         said.append(line.strip())
         if line.startswith("FAILED"):
             process.kill()
-    alarm.cancel()
     if process.wait() == 0:
         return ""
     causes = [line for line in said if ": " in line and not line.startswith(("ok ", "["))]
@@ -611,31 +672,34 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="List which faults the tests notice.")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "ptx-faults", help="(default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=2, help="to compile with (default: %(default)s)")
+    parser.add_argument("--missing", action="store_true", help="only faults not yet run on the present sources")
     parser.add_argument("words", nargs="*", help="of faults to make (default: all)")
     arguments = parser.parse_args()
-    faults = [f for f in FAULTS if not arguments.words or any(w in f"{f.path} {f.what}" for w in arguments.words)]
+    results = Results()
+    faults = [
+        fault
+        for fault in FAULTS
+        if (not arguments.words or any(word in fault.name for word in arguments.words))
+        and not (arguments.missing and results.noticed(fault) is not None)
+    ]
 
     sources, folder = arguments.build / "source", arguments.build / "build"
     copy_sources(sources)
     if problem := run(configure(sources / "tests/ptx", folder)) or first_failure(folder, arguments.jobs):
         sys.exit(f"without any fault: {problem}")
-    noticed = harmless = 0
-    missed = []
+    missed = 0
     for fault in faults:
         path = sources / "csrc/l3" / fault.path
         text = path.read_text(encoding="utf-8")
         start = time.monotonic()
         path.write_text(fault.made_in(text), encoding="utf-8")
-        failure = first_failure(folder, arguments.jobs)
+        noticed = first_failure(folder, arguments.jobs)
         path.write_text(text, encoding="utf-8")
-        noticed += bool(failure)
-        if not failure and fault.harmless:
-            harmless += 1
-        elif not failure:
-            missed.append(fault)
-        verdict = failure or (f"harmless: {fault.harmless}" if fault.harmless else "NOT NOTICED")
-        print(f"{fault.path}: {fault.what} ({time.monotonic() - start:.0f} s)\n    {verdict}", flush=True)
-    print(f"{len(faults)} faults: {noticed} noticed, {harmless} harmless, {len(missed)} not noticed")
+        results.add(fault, noticed)
+        missed += not noticed and not fault.harmless
+        verdict = noticed or (f"harmless: {fault.harmless}" if fault.harmless else "NOT NOTICED")
+        print(f"{fault.name} ({time.monotonic() - start:.0f} s)\n    {verdict}", flush=True)
+    print(results.summary())
     sys.exit(bool(missed))
 
 

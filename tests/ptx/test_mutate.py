@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from pathlib import Path
+
+import mutate
 import pytest
 from mutate import FAULTS, ROOT, Fault
 
@@ -24,3 +29,27 @@ def test_fault_can_be_made(fault: Fault) -> None:
 def test_unusable_fault(fault: Fault, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         fault.made_in("a b a")
+
+
+def test_names_differ() -> None:
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS)
+
+
+def test_results_are_of_the_sources_they_were_run_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(mutate, "RESULTS", tmp_path / "faults.json")
+    noticed, missed, new = FAULTS[:3]
+    results = mutate.Results()
+    results.add(noticed, "a check")
+    results.add(missed, "")
+    again = mutate.Results()
+    assert [again.noticed(fault) for fault in (noticed, missed, new)] == ["a check", "", None]
+    assert again.summary().startswith(
+        f"2 of {len(FAULTS)} faults have been run on these sources: 1 noticed, 0 harmless"
+    )
+
+    monkeypatch.setattr(mutate, "hash_of_sources", lambda: "others")
+    assert mutate.Results().noticed(noticed) is None
+
+
+def test_a_program_that_does_not_end(tmp_path: Path) -> None:
+    assert mutate.run([sys.executable, "-c", "while True: pass"], seconds=1) == f"ends with {-signal.SIGKILL}"

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "loader/dataset/printable.h"
+
 namespace dali_l3 {
 namespace {
 
@@ -48,7 +50,7 @@ bool ParseOnError(const dali::OpSpec &spec) {
 
 std::string NameOf(const dali::TensorList<CPUBackend> &input, int sample) {
   const auto &source = input.GetMeta(sample).GetSourceInfo();
-  return source.empty() ? "unnamed" : source;
+  return source.empty() ? "unnamed" : loader::printable(source);
 }
 
 [[noreturn]] void FailSample(const dali::TensorList<CPUBackend> &input, int sample, const std::string &reason) {

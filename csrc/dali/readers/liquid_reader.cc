@@ -3,6 +3,7 @@
 #include <string>
 
 #include "loader/arguments/sampling.h"
+#include "loader/arguments/size.h"
 #include "reader.h"
 
 namespace dali_l3 {
@@ -14,7 +15,7 @@ loader::LiquidArguments LiquidSettings(const dali::OpSpec &spec) {
   arguments.weighting = WeightingArguments(spec);
   arguments.policy = spec.GetArgument<std::string>("policy");
   arguments.read_order = spec.GetArgument<std::string>("read_order");
-  arguments.cache_size = spec.GetArgument<int64_t>("cache_size");
+  arguments.cache_size = loader::parse_size("cache_size", spec.GetArgument<std::string>("cache_size"));
   arguments.random_shuffle = spec.GetArgument<bool>("random_shuffle");
   arguments.has_initial_fill = spec.ArgumentDefined("initial_fill");
   arguments.has_shuffle_after_epoch_seed = spec.ArgumentDefined("shuffle_after_epoch_seed");
@@ -50,7 +51,10 @@ The outputs are the image files, the files of the `companions`, if any, and the 
 copied; the memory of what the pipeline holds, and of what is read ahead, comes on top of `cache_size`.)code")
     .NumInput(0)
     .OutputFn(dali_l3::Outputs)
-    .AddOptionalArg("cache_size", R"code(Bytes of memory for what is kept from epoch to epoch.)code", int64_t{0})
+    .AddOptionalArg("cache_size",
+                    R"code(Memory for what is kept from epoch to epoch: a number of bytes, or a string such as
+``"60GiB"``.)code",
+                    "0")
     .AddOptionalArg("policy", R"code(What is kept:
 
 * ``"liquid"``: a part of every batch, for the next epoch.

@@ -11,6 +11,8 @@
 #include "integer_arguments.h"
 #include "interrupt.h"
 #include "loader/cancellation.h"
+#include "loader/dataset/catalogue_file.h"
+#include "loader/dataset/printable.h"
 #include "reader_statistics.h"
 
 namespace dali_l3 {
@@ -20,15 +22,27 @@ using dali::CPUBackend;
 
 void Warn(const std::string &message) { DALI_WARN(message); }
 
+// Calls `call`. DALI makes Python errors of the messages of its errors, which only text can be.
+template <typename Call>
+auto WithPrintableErrors(Call call) {
+  try {
+    return call();
+  } catch (const std::invalid_argument &error) {
+    throw std::invalid_argument(loader::printable(error.what()));
+  } catch (const std::runtime_error &error) {
+    throw std::runtime_error(loader::printable(error.what()));
+  }
+}
+
 // Outputs a file of a sample, whose memory the engine owns too.
 void Share(dali::TensorList<CPUBackend> &output, int i, const loader::Engine::Delivered &sample,
-           const loader::FileBytes &file) {
+           const loader::FileBytes &file, const std::string &name) {
   static uint8_t nothing;  // DALI wants memory of empty tensors, too
   // Consumers take a file's bytes for constant; only DALI's types do not say so.
   std::shared_ptr<void> data(sample.files, file.block ? file.block.get() : &nothing);
   output.SetSample(i, std::move(data), file.size(), false, dali::TensorShape<>{static_cast<int64_t>(file.size())},
                    DALI_UINT8, dali::CPU_ONLY_DEVICE_ID, dali::AccessOrder::host());
-  output.SetSourceInfo(i, sample.name);
+  output.SetSourceInfo(i, name);
 }
 
 int CompanionOutputs(const dali::OpSpec &spec) {
@@ -42,18 +56,33 @@ int CompanionOutputs(const dali::OpSpec &spec) {
   return static_cast<int>(companion_files.size() / std::max<size_t>(files.size(), 1));
 }
 
-// Labels in archives are an output where somebody has said what they are.
-bool HasLabels(const dali::OpSpec &spec) { return !spec.ArgumentDefined("paths") || spec.ArgumentDefined("label_ext"); }
-
 // That of the first companions, or of the labels.
 std::optional<dali::DALIDataType> SecondOutputType(const dali::OpSpec &spec) {
-  if (CompanionOutputs(spec) > 0) return DALI_UINT8;
-  return spec.GetArgument<int>("label_columns") > 0 ? DALI_FLOAT : DALI_INT32;
+  const ReaderOutputs outputs(spec);
+  if (outputs.companions > 0) return DALI_UINT8;
+  return outputs.label_columns > 0 ? DALI_FLOAT : DALI_INT32;
 }
 
 }  // namespace
 
-int Outputs(const dali::OpSpec &spec) { return 1 + CompanionOutputs(spec) + HasLabels(spec); }
+ReaderOutputs::ReaderOutputs(const dali::OpSpec &spec) {
+  if (std::string catalogue; spec.TryGetArgument(catalogue, "catalogue")) {
+    const loader::CatalogueFacts facts = loader::read_catalogue_facts(catalogue);
+    companions = facts.companions;
+    has_labels = facts.has_labels;
+    label_columns = facts.label_columns;
+    return;
+  }
+  companions = CompanionOutputs(spec);
+  // Labels in archives are an output where somebody has said what they are.
+  has_labels = !spec.ArgumentDefined("paths") || spec.ArgumentDefined("label_ext");
+  label_columns = IntArgument(spec, "label_columns");
+}
+
+int Outputs(const dali::OpSpec &spec) {
+  const ReaderOutputs outputs(spec);
+  return 1 + outputs.companions + outputs.has_labels;
+}
 
 loader::ShardOptions ShardArguments(const dali::OpSpec &spec) {
   loader::ShardOptions shards;
@@ -73,14 +102,15 @@ loader::WeightingArguments WeightingArguments(const dali::OpSpec &spec) {
     arguments.class_proportions = std::move(proportions);
   arguments.class_balanced = spec.GetArgument<bool>("class_balanced");
   if (spec.ArgumentDefined("epoch_size")) arguments.epoch_size = spec.GetArgument<int64_t>("epoch_size");
-  arguments.labels_are_classes = HasLabels(spec) && spec.GetArgument<int>("label_columns") == 0;
+  const ReaderOutputs outputs(spec);
+  arguments.labels_are_classes = outputs.has_labels && outputs.label_columns == 0;
   return arguments;
 }
 
 Reader::Reader(const dali::OpSpec &spec, loader::Sampling sampling)
     : Operator(spec),
       sampling_(std::move(sampling)),
-      label_columns_(IntArgument(spec, "label_columns")),
+      outputs_(spec),
       on_mismatch_(loader::parse_on_mismatch(spec.GetArgument<std::string>("on_mismatch"))) {
   if (spec.GetArgument<bool>("skip_cached_images"))
     throw std::invalid_argument(
@@ -95,7 +125,7 @@ loader::ReadingArguments Reader::ReadArguments() const {
   arguments.check = spec_.GetArgument<std::string>("check");
   arguments.on_error = spec_.GetArgument<std::string>("on_error");
   if (std::string path; spec_.TryGetArgument(path, "substitute")) arguments.substitute = std::move(path);
-  arguments.companions = CompanionOutputs(spec_);
+  arguments.companions = outputs_.companions;
   arguments.equal_sizes = spec_.GetArgument<bool>("equal_sizes");
   arguments.strict = spec_.GetArgument<bool>("strict");
   arguments.read_threads = IntArgument(spec_, "read_threads");
@@ -109,21 +139,12 @@ loader::CatalogueOptions Reader::ListingOptions() const {
   loader::CatalogueOptions options = loader::listing_options(ReadArguments());
   options.sniff |= sampling_.needs_formats;
   options.sizes = sampling_.needs_sizes;
-  if (std::string root; spec_.TryGetArgument(root, "file_root")) options.file_root = std::move(root);
-  if (std::string list; spec_.TryGetArgument(list, "file_list")) options.file_list = std::move(list);
-  if (std::vector<std::string> files; spec_.TryGetRepeatedArgument(files, "files")) options.files = std::move(files);
-  if (spec_.ArgumentDefined("labels")) options.labels = IntArguments(spec_, "labels");
-  spec_.TryGetRepeatedArgument(options.file_filters, "file_filters");
-  spec_.TryGetRepeatedArgument(options.dir_filters, "dir_filters");
-  options.case_sensitive_filter = spec_.GetArgument<bool>("case_sensitive_filter");
-  if (std::vector<float> values; spec_.TryGetRepeatedArgument(values, "label_values"))
-    options.label_values = std::move(values);
-  options.label_columns = label_columns_;
-  spec_.TryGetRepeatedArgument(options.companions, "companions");
-  if (std::vector<std::string> paths; spec_.TryGetRepeatedArgument(paths, "companion_files"))
-    options.companion_files = std::move(paths);
-  spec_.TryGetRepeatedArgument(options.missing_companions, "missing_companions");
-  options.archives = ArchiveArguments();
+  if (std::string path; spec_.TryGetArgument(path, "catalogue")) {
+    RefuseListingArguments();
+    options.catalogue = std::move(path);
+  } else {
+    AddListingArguments(options);
+  }
   if (spec_.ArgumentDefined("subset_indices"))
     options.subset.indices = spec_.GetRepeatedArgument<int64_t>("subset_indices");
   if (std::vector<std::string> files; spec_.TryGetRepeatedArgument(files, "subset_files"))
@@ -133,6 +154,51 @@ loader::CatalogueOptions Reader::ListingOptions() const {
   options.subset.seed = spec_.GetArgument<int64_t>("subset_seed");
   options.weights = sampling_.weighting.weights;
   return options;
+}
+
+// Where the samples are.
+void Reader::AddListingArguments(loader::CatalogueOptions &options) const {
+  if (std::string root; spec_.TryGetArgument(root, "file_root")) options.file_root = std::move(root);
+  if (std::string list; spec_.TryGetArgument(list, "file_list")) options.file_list = std::move(list);
+  if (std::vector<std::string> files; spec_.TryGetRepeatedArgument(files, "files")) options.files = std::move(files);
+  if (spec_.ArgumentDefined("labels")) options.labels = IntArguments(spec_, "labels");
+  spec_.TryGetRepeatedArgument(options.file_filters, "file_filters");
+  spec_.TryGetRepeatedArgument(options.dir_filters, "dir_filters");
+  options.case_sensitive_filter = spec_.GetArgument<bool>("case_sensitive_filter");
+  if (std::vector<float> values; spec_.TryGetRepeatedArgument(values, "label_values"))
+    options.label_values = std::move(values);
+  options.label_columns = outputs_.label_columns;
+  spec_.TryGetRepeatedArgument(options.companions, "companions");
+  if (std::vector<std::string> paths; spec_.TryGetRepeatedArgument(paths, "companion_files"))
+    options.companion_files = std::move(paths);
+  spec_.TryGetRepeatedArgument(options.missing_companions, "missing_companions");
+  options.archives = ArchiveArguments();
+}
+
+void Reader::RefuseListingArguments() const {
+  for (const char *argument : {"file_root",
+                               "file_list",
+                               "files",
+                               "labels",
+                               "label_values",
+                               "label_columns",
+                               "file_filters",
+                               "dir_filters",
+                               "case_sensitive_filter",
+                               "companions",
+                               "companion_files",
+                               "missing_companions",
+                               "paths",
+                               "index_paths",
+                               "ext",
+                               "missing_component_behavior",
+                               "case_sensitive_extensions",
+                               "label_ext",
+                               "label_field",
+                               "strict"})
+    if (spec_.ArgumentDefined(argument))
+      throw std::invalid_argument(std::string("The argument ") + argument +
+                                  " cannot be used with catalogue: give it to dali-l3 index, which makes catalogues");
 }
 
 std::optional<loader::ArchiveOptions> Reader::ArchiveArguments() const {
@@ -159,7 +225,11 @@ int64_t Reader::Seed() const { return spec_.GetArgument<int64_t>("seed"); }
 
 loader::Engine &Reader::engine() const {
   std::lock_guard lock(engine_mutex_);
-  if (engine_) return *engine_;
+  if (!engine_) engine_ = WithPrintableErrors([this] { return MakeEngine(); });
+  return *engine_;
+}
+
+std::unique_ptr<loader::Engine> Reader::MakeEngine() const {
   // First, since listing takes longer than to find fault with them.
   const loader::EngineOptions options = loader::engine_options(ReadArguments(), sampling_.cache_bytes);
   const InterruptGuard guard;
@@ -170,8 +240,7 @@ loader::Engine &Reader::engine() const {
   for (const std::string &problem : catalogue.problems) Warn(problem);
   auto order = std::make_unique<loader::SampleOrder>(sampling_.shards, sampling_.epoch_size(catalogue),
                                                      sampling_.make_plan(catalogue, Seed(), sampling_.shards));
-  engine_ = std::make_unique<loader::Engine>(std::move(catalogue), std::move(order), options, Warn);
-  return *engine_;
+  return std::make_unique<loader::Engine>(std::move(catalogue), std::move(order), options, Warn);
 }
 
 dali::ReaderMeta Reader::GetReaderMeta() const {
@@ -193,9 +262,10 @@ bool Reader::SetupImpl(std::vector<dali::OutputDesc> & /*outputs*/, const dali::
 }
 
 void Reader::RunImpl(dali::Workspace &ws) {
-  const loader::Engine::Batch batch = engine().next_batch();
+  loader::Engine &reading = engine();
+  const loader::Engine::Batch batch = WithPrintableErrors([&] { return reading.next_batch(); });
   const int size = static_cast<int>(batch.size());
-  const int files = 1 + CompanionOutputs(spec_);
+  const int files = 1 + outputs_.companions;
   std::vector<dali::TensorList<CPUBackend> *> outputs;  // found once: it takes DALI longer than to set a sample
   for (int f = 0; f < files; f++) {
     auto &output = ws.Output<CPUBackend>(f);
@@ -207,18 +277,20 @@ void Reader::RunImpl(dali::Workspace &ws) {
     outputs.push_back(&output);
   }
   for (int i = 0; i < size; i++) {
+    const loader::Engine::Delivered &sample = batch[i];
     auto output = outputs.begin();
-    Share(**output++, i, batch[i], batch[i].files->image);
-    for (const loader::FileBytes &companion : batch[i].files->companions) Share(**output++, i, batch[i], companion);
+    Share(**output++, i, sample, sample.files->image, sample.name);
+    auto name = sample.companion_names.begin();
+    for (const loader::FileBytes &companion : sample.files->companions)
+      Share(**output++, i, sample, companion, *name++);
   }
-  if (!HasLabels(spec_)) return;
+  if (!outputs_.has_labels) return;
   auto &labels = ws.Output<CPUBackend>(files);
-  if (label_columns_ > 0) {
-    labels.Resize(dali::uniform_list_shape<1>(size, {label_columns_}), DALI_FLOAT);
-    const std::vector<float> &values = engine().catalogue().label_values;
+  if (const int columns = outputs_.label_columns; columns > 0) {
+    labels.Resize(dali::uniform_list_shape<1>(size, {columns}), DALI_FLOAT);
+    const std::span<const float> values = engine().catalogue().label_values.values();
     for (int i = 0; i < size; i++)
-      std::copy_n(values.begin() + int64_t{batch[i].label} * label_columns_, label_columns_,
-                  labels.mutable_tensor<float>(i));
+      std::copy_n(values.begin() + int64_t{batch[i].label} * columns, columns, labels.mutable_tensor<float>(i));
   } else {
     labels.Resize(dali::uniform_list_shape<1>(size, {1}), DALI_INT32);
     for (int i = 0; i < size; i++) *labels.mutable_tensor<int>(i) = batch[i].label;
@@ -278,8 +350,7 @@ DALI_SCHEMA(dali_l3__ReaderBase)
                     R"code(A list of glob strings to filter the files in the class folders of `file_root`.
 
 The default is that of ``readers.file``, and ``*.l3``. Ignored with `file_list` and `files`.)code",
-                    std::vector<std::string>{"*.jpg", "*.jpeg", "*.png", "*.bmp", "*.tif", "*.tiff", "*.pnm", "*.ppm",
-                                             "*.pgm", "*.pbm", "*.jp2", "*.webp", "*.l3", "*.flac", "*.ogg", "*.wav"})
+                    dali_l3::loader::kImageFilters)
     .AddOptionalArg<int>("prefetch_queue_depth", R"code(Batches that are being read while one is delivered.
 
 By default as many as hold 64 images, and at least one.)code",
@@ -305,6 +376,14 @@ All companions of the first file, then those of the second, and so on.)code",
 
 Each is a path, a pattern such as ``"train-*.tar"``, a range such as ``"train-{000..015}.tar"``, or a text file whose name ends with
 ``.txt`` that lists these. The outputs are the components of `ext`, in this order, and the labels if `label_ext` is given.)code",
+        nullptr)
+    .AddOptionalArg<std::string>(
+        "catalogue",
+        R"code(Path of a catalogue, as ``dali-l3 index -o train.l3cat`` writes it, in the place of `file_root` and of all other
+arguments that say which samples there are.
+
+The reader maps it and looks at no file before it reads it. The outputs are those of the arguments that it was made with. A file that is
+not as the catalogue says is bad when it is read; see `on_error`.)code",
         nullptr)
     .AddOptionalArg<std::vector<std::string>>(
         "index_paths",

@@ -17,7 +17,16 @@
 
 namespace dali_l3 {
 
-// The outputs that a reader has: the image, its companions and, unless archives have none, the label.
+// What a reader delivers beside the image. With a catalogue, its file says this.
+struct ReaderOutputs {
+  int companions;
+  bool has_labels;    // not, if nobody has said what they are in archives
+  int label_columns;  // numbers of a label; 0: labels are integers
+
+  explicit ReaderOutputs(const dali::OpSpec &spec);
+};
+
+// The outputs that a reader has: the image, its companions and, if there are any, the label.
 int Outputs(const dali::OpSpec &spec);
 
 // Which samples form an epoch, and how often they come.
@@ -51,14 +60,17 @@ class Reader : public dali::Operator<dali::CPUBackend> {
  private:
   loader::ReadingArguments ReadArguments() const;
   loader::CatalogueOptions ListingOptions() const;
+  void AddListingArguments(loader::CatalogueOptions &options) const;
+  void RefuseListingArguments() const;
   std::optional<loader::ArchiveOptions> ArchiveArguments() const;
   loader::Engine &engine() const;
+  std::unique_ptr<loader::Engine> MakeEngine() const;
   int64_t Seed() const;  // of the argument
   // What the next batch follows from, except the number of batches since.
   loader::Checkpoint &Origin() const;
 
   const loader::Sampling sampling_;
-  const int label_columns_;  // numbers of a label; 0: labels are integers
+  const ReaderOutputs outputs_;
   const loader::OnMismatch on_mismatch_;
   mutable std::optional<loader::Checkpoint> origin_;  // empty until a checkpoint is saved or restored
   mutable std::mutex engine_mutex_;                   // guards its creation

@@ -110,8 +110,10 @@ class Fast8Tile {
   struct Residuals {
     Number even, odd;  // the row above
     Weights of_even, of_odd;
-    Number west_lane, east_lane, west_bytes, east_bytes;  // where neighbours outside the group come from
-    Number sums;                                          // 1 or 0: factor of running sums in rows after the first
+    Number sums, half_sums;  // 1 or 0, the factor of running sums in rows after the first; in half precision
+    // Under kLeft sums begin where the row above does. In the first lane: bytes of `even` that this is, and 0x10000; in
+    // the others bytes that are 0, and 0.
+    Number base_bytes, base_factor;
   };
 
   struct ResidualsOrLabels : Residuals {
@@ -155,9 +157,7 @@ class Fast8Tile {
           }
         }
         Number even[channels][2], odd[channels][2];
-        L3_UNROLL
-        for (uint32_t c = 0; c < channels; c++)
-          decode_pair(bytes, y, pair, shared.records[c], place, tables, state[c], even[c], odd[c]);
+        decode_pair(bytes, y, pair, shared, place, tables, state, even, odd);
         L3_UNROLL
         for (uint32_t i = 0; i < 2; i++) {
           Number pixels_even[channels], pixels_odd[channels];
@@ -240,23 +240,24 @@ class Fast8Tile {
     const bool is_left = predictor == kLeft;
     Residuals channel;
     // N stands for a neighbour that is missing. In half precision 4, 6 and 8 are 0x200 apart.
-    const uint32_t here = smooth ? kFour : is_left ? 0 : kEight, others = is_left ? kEight : 0;
-    const auto neighbours = [&](const Number &gone) { return (Number(kHalves) - gone) * (smooth * 0x4000) + others; };
+    const uint32_t here = smooth ? kFour : is_left ? 0 : kEight;
+    const auto neighbours = [&](const Number &gone) { return (Number(kHalves) - gone) * (smooth * 0x4000); };
     channel.of_even.here = (missing.west_of_even + missing.east_of_even) * (smooth * 0x200) + here;
     channel.of_odd.here = missing.east_of_odd * (smooth * 0x200) + here;
-    channel.of_even.inside = (Number(kHalves) - missing.east_of_even) * (smooth * 0x4000);
+    channel.of_even.inside = neighbours(missing.east_of_even);
     channel.of_odd.inside = smooth ? kTwo : 0;
     channel.of_even.outside = neighbours(missing.west_of_even);
     channel.of_odd.outside = neighbours(missing.east_of_odd);
-    channel.west_lane = is_left ? Number(0) : Team::index() - 1;
-    channel.east_lane = is_left ? Number(0) : Team::index() + 1;
-    channel.west_bytes = is_left ? 0x1010 : 0x5432;
-    channel.east_bytes = is_left ? 0x5454 : 0x5432;
-    channel.sums = sums_along_row(predictor) ? kOne : 0;
-    for (Number *number : {&channel.of_even.here, &channel.of_even.inside, &channel.of_even.outside,
-                           &channel.of_odd.here, &channel.of_odd.inside, &channel.of_odd.outside, &channel.west_lane,
-                           &channel.east_lane, &channel.west_bytes, &channel.east_bytes, &channel.sums})
+    const Number is_base = Team::index() < is_left;
+    channel.base_bytes = Team::select(is_base, 0x1010, 0x1111);
+    channel.base_factor = is_base * 0x10000;
+    channel.sums = sums_along_row(predictor);
+    for (Number *number :
+         {&channel.of_even.here, &channel.of_even.inside, &channel.of_even.outside, &channel.of_odd.here,
+          &channel.of_odd.inside, &channel.of_odd.outside, &channel.base_bytes, &channel.base_factor, &channel.sums})
       *number = Team::keep(*number);
+    channel.half_sums = channel.sums * kOne;
+    if constexpr (!full) channel.half_sums = Team::keep(channel.half_sums);  // the full kernel has no register for it
     return channel;
   }
 
@@ -340,27 +341,52 @@ class Fast8Tile {
     return has_palette(index_bits, 8) ? looked_up : word;
   }
 
-  // Decodes row pair `pair` from row `y` on, of a channel, into pairs of samples.
-  template <typename Records>
-  L3_DEVICE void decode_pair(const uint8_t *bytes, uint32_t y, uint32_t pair, Records &records, const LanePlace &place,
-                             const Tables &tables, Channel &channel, Number (&even)[2], Number (&odd)[2]) const {
-    if constexpr (!full) {
-      decode_residuals(bytes, y, pair, records.residuals, place, tables.codes, channel, even, odd);
-    } else {
-      if (channel.any_residuals)
-        decode_residuals(bytes, y, pair, records.residuals, place, tables.codes, channel, even, odd);
-      if (!channel.any_labels) return;
-      Number labels[2];
-      channel.labels.decode_pair(bytes, y / 2 + pair, place, tables.marks, records.labels, labels);
-      L3_UNROLL
-      for (uint32_t i = 0; i < 2; i++) {
-        const Number labels_even = Team::permute_bytes(labels[i], 0, 0x4240),
-                     labels_odd = Team::permute_bytes(labels[i], 0, 0x4341);
-        even[i] = channel.any_residuals ? blend(channel.residuals, even[i], labels_even) : labels_even;
-        odd[i] = channel.any_residuals ? blend(channel.residuals, odd[i], labels_odd) : labels_odd;
-      }
-      channel.even = even[1], channel.odd = odd[1];
+  static L3_DEVICE bool has_residuals(const Channel &channel) {
+    if constexpr (full) return channel.any_residuals;
+    return true;
+  }
+
+  // Decodes row pair `pair` from row `y` on into pairs of samples.
+  static L3_DEVICE void decode_pair(const uint8_t *bytes, uint32_t y, uint32_t pair, Shared &shared,
+                                    const LanePlace &place, const Tables &tables, Channel (&state)[channels],
+                                    Number (&even)[channels][2], Number (&odd)[channels][2]) {
+    L3_UNROLL
+    for (uint32_t c = 0; c < channels; c++) {
+      if (has_residuals(state[c]))
+        sum_residuals(bytes, y, pair, shared.records[c].residuals, place, tables.codes, state[c], even[c], odd[c]);
     }
+    L3_UNROLL
+    for (uint32_t i = 0; i < 2; i++) {
+      const Beside beside(state);
+      L3_UNROLL
+      for (uint32_t c = 0; c < channels; c++) {
+        if (has_residuals(state[c])) add_prediction(beside, c, state[c], even[c][i], odd[c][i]);
+      }
+    }
+    if constexpr (full) {
+      L3_UNROLL
+      for (uint32_t c = 0; c < channels; c++) {
+        if (state[c].any_labels)
+          decode_labels(bytes, y, pair, shared.records[c].labels, place, tables.marks, state[c], even[c], odd[c]);
+      }
+    }
+  }
+
+  // Decodes row pair `pair` from row `y` on, of a channel, where the team has a label map.
+  template <typename Records, typename Marks>
+  static L3_DEVICE void decode_labels(const uint8_t *bytes, uint32_t y, uint32_t pair, Records &records,
+                                      const LanePlace &place, const Marks &marks, Channel &channel, Number (&even)[2],
+                                      Number (&odd)[2]) {
+    Number labels[2];
+    channel.labels.decode_pair(bytes, y / 2 + pair, place, marks, records, labels);
+    L3_UNROLL
+    for (uint32_t i = 0; i < 2; i++) {
+      const Number labels_even = Team::permute_bytes(labels[i], 0, 0x4240),
+                   labels_odd = Team::permute_bytes(labels[i], 0, 0x4341);
+      even[i] = channel.any_residuals ? blend(channel.residuals, even[i], labels_even) : labels_even;
+      odd[i] = channel.any_residuals ? blend(channel.residuals, odd[i], labels_odd) : labels_odd;
+    }
+    channel.even = even[1], channel.odd = odd[1];
   }
 
   // Decodes row pair `pair` from row `y` on, of a label map that is the only channel.
@@ -377,10 +403,10 @@ class Fast8Tile {
     }
   }
 
-  L3_DEVICE void decode_residuals(const uint8_t *bytes, uint32_t y, uint32_t pair, const UnitRecords &records,
-                                  const Place &place, const CodeTable8 &table, Channel &channel, Number (&even)[2],
-                                  Number (&odd)[2]) const {
-    const bool is_first = y + pair == 0;
+  // A channel's residuals, or their running sums, in row pair `pair` from row `y` on.
+  static L3_DEVICE void sum_residuals(const uint8_t *bytes, uint32_t y, uint32_t pair, const UnitRecords &records,
+                                      const Place &place, const CodeTable8 &table, const Channel &channel,
+                                      Number (&even)[2], Number (&odd)[2]) {
     Number record[4], code[2], octet[3], position = place.record_of(y, pair);
     if constexpr (full) position = position & channel.residuals;
     Team::template load_words<4>(records.units, position, record);
@@ -395,45 +421,64 @@ class Fast8Tile {
     const Number low = Team::funnel_shift(octet[0], octet[1], bit);
     const Number high = Team::funnel_shift(octet[1], octet[2], bit);
     // The lower row's fields start 4 * width bits later.
-    const Number of_row[2] = {low, Team::funnel_shift_clamped(low, high, width >> 8)};
-    Number sums[2];
+    const Number lower = Team::funnel_shift_clamped(low, high, width >> 8), two = width << 1;
+    // Columns, two by two and one by one, hold a row in each half.
+    const Number pairs[2] = {
+        Team::permute_bytes(low, lower, 0x5410),
+        Team::permute_bytes(Team::funnel_shift(low, 0, two), Team::funnel_shift(lower, 0, two), 0x5410)};
+    Number columns[4];
     L3_UNROLL
-    for (uint32_t i = 0; i < 2; i++) {
-      const Number pairs = Team::permute_bytes(of_row[i], Team::funnel_shift(of_row[i], 0, width << 1), 0x5410);
-      even[i] = (pairs & code[0] & kPairMask) + minimum;
-      odd[i] = (Team::funnel_shift(pairs, 0, width) & code[0] & kPairMask) + minimum;
-      sums[i] = even[i] + odd[i];
+    for (uint32_t k = 0; k < 2; k++) {
+      columns[2 * k] = (pairs[k] & code[0] & kPairMask) + minimum;
+      columns[2 * k + 1] = (Team::funnel_shift(pairs[k], 0, width) & code[0] & kPairMask) + minimum;
     }
-    // Totals of both rows share the scan, a half each: neither can overflow.
-    const Number totals = Team::permute_bytes(sums[0] * 0x10001, sums[1] * 0x10001, 0x7632);
-    const Number before = Team::prefix_sum(totals) - totals;
+    // Where the row above begins: above the lower row that is the first residual further.
+    const Number base = Team::permute_bytes(channel.even, 0, channel.base_bytes) + columns[0] * channel.base_factor;
+    // Both rows share the scan: neither's sum can overflow.
+    const Number totals = columns[0] + columns[1] + columns[2] + columns[3] + base;
+    Number sum = (Team::prefix_sum(totals) - totals + base) & kPairMask;  // of what comes before, modulo 256
     L3_UNROLL
-    for (uint32_t i = 0; i < 2; i++) {
-      // What is added to the first sample, modulo 256, and to the third.
-      const Number to_even = sums[i] * 0x10000 + Team::permute_bytes(before, 0, i ? 0x4242 : 0x4040);
-      const Number to_odd = even[i] + to_even, factor = i == 0 && is_first ? Number(kOne) : channel.sums;
-      even[i] = multiply_add(to_even, factor, even[i]);
-      odd[i] = multiply_add(to_odd, factor, odd[i]);
+    for (Number &column : columns) {
+      // Row 0 consists of sums, whatever row 1 does. Where both rows do the same, integers take fewer moves.
+      sum = column = pair == 0 ? multiply_add(sum, channel.half_sums | (y == 0 ? kOne & 0xFFFF : 0), column)
+                               : sum * channel.sums + column;
     }
     L3_UNROLL
     for (uint32_t i = 0; i < 2; i++) {
-      Number eight_even, eight_odd;
-      predict(channel, eight_even, eight_odd);
-      channel.even = even[i] = multiply_add(eight_even, kEighth, even[i]) & kPairMask;
-      channel.odd = odd[i] = multiply_add(eight_odd, kEighth, odd[i]) & kPairMask;
+      const uint32_t row = i == 0 ? 0x5410 : 0x7632;
+      even[i] = Team::permute_bytes(columns[0], columns[2], row);
+      odd[i] = Team::permute_bytes(columns[1], columns[3], row);
     }
   }
 
-  // Eight times the prediction from the row above, and 3 more: avg(avg(NW, NE), N), which is (NW + NE + 2 N + 3) / 4
-  // rounded down, is (2 NW + 2 NE + 4 N + 3) / 8 rounded to nearest, as sums of half-precision numbers are.
-  static L3_DEVICE void predict(const Channel &channel, Number &even, Number &odd) {
-    const Number ends = Team::permute_bytes(channel.even, channel.odd, 0x7610);  // the lane's first and last sample
-    const Number west_of_even =
-        Team::permute_bytes(Team::from_lane(ends, channel.west_lane), channel.odd, channel.west_bytes);
-    const Number east_of_odd =
-        Team::permute_bytes(channel.even, Team::from_lane(ends, channel.east_lane), channel.east_bytes);
-    even = weigh(channel.of_even, channel.even, channel.odd, west_of_even);
-    odd = weigh(channel.of_odd, channel.odd, channel.even, east_of_odd);
+  // What the row above has to the left and to the right of each lane's group: of every channel a byte.
+  struct Beside {
+    static constexpr uint32_t kLeftByte = channels == 1 ? 2 : 0;  // of the first channel
+    Number left, right;
+
+    L3_DEVICE explicit Beside(const Channel (&state)[channels]) {
+      constexpr uint32_t with_first[] = {0, 0x0040, 0x0410, 0x4210}, with_last[] = {0, 0x0062, 0x0610, 0x6210};
+      Number first = state[0].even, last = state[0].odd;  // of a group's samples
+      L3_UNROLL
+      for (uint32_t c = 1; c < channels; c++) {
+        first = Team::permute_bytes(first, state[c].even, with_first[c]);
+        last = Team::permute_bytes(last, state[c].odd, with_last[c]);
+      }
+      left = Team::from_left(last);
+      right = Team::from_right(first);
+    }
+  };
+
+  // Makes a row of channel `c` of its residuals. weigh() gives eight times the prediction, and 3 more: avg(avg(NW, NE),
+  // N), which is (NW + NE + 2 N + 3) / 4 rounded down, is (2 NW + 2 NE + 4 N + 3) / 8 rounded to nearest, as sums of
+  // half-precision numbers are.
+  static L3_DEVICE void add_prediction(const Beside &beside, uint32_t c, Channel &channel, Number &even, Number &odd) {
+    const Number west_of_even = Team::permute_bytes(beside.left, channel.odd, 0x5450 | (Beside::kLeftByte + c));
+    const Number east_of_odd = Team::permute_bytes(channel.even, beside.right, 0x3032 | (4 + c) << 8);
+    const Number eight_even = weigh(channel.of_even, channel.even, channel.odd, west_of_even),
+                 eight_odd = weigh(channel.of_odd, channel.odd, channel.even, east_of_odd);
+    channel.even = even = multiply_add(eight_even, kEighth, even) & kPairMask;
+    channel.odd = odd = multiply_add(eight_odd, kEighth, odd) & kPairMask;
   }
   static L3_DEVICE Number weigh(const Weights &weights, const Number &here, const Number &inside,
                                 const Number &outside) {

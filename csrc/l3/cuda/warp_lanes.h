@@ -11,7 +11,6 @@ struct WarpLanes : ThreadLanes {
   static L3_DEVICE Number from_left(Number a) { return __shfl_up_sync(kAll, a, 1, kCount); }
   static L3_DEVICE Number from_right(Number a) { return __shfl_down_sync(kAll, a, 1, kCount); }
   static L3_DEVICE Number broadcast(Number a, uint32_t lane) { return __shfl_sync(kAll, a, int(lane), kCount); }
-  static L3_DEVICE Number from_lane(Number a, Number lane) { return __shfl_sync(kAll, a, int(lane), kCount); }
   static L3_DEVICE Number keep(Number a) {
     // A shuffle from the lane itself: the compiler takes its result as it is.
     asm volatile("shfl.sync.idx.b32 %0, %0, %1, 0x1f, -1;" : "+r"(a) : "r"(threadIdx.x % 32));

@@ -145,12 +145,6 @@ struct HostLanes {
     return result;
   }
 
-  static Number from_lane(const Number &a, const Number &lane) {
-    Number result;
-    for (uint32_t i = 0; i < kCount; i++) result.lane[i] = a.lane[lane.lane[i] % kCount];
-    return result;
-  }
-
   static Number keep(const Number &a) { return a; }
 
   static Number dot_bytes(const Number &a, const Number &b, const Number &sum) {

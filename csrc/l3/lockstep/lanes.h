@@ -83,8 +83,6 @@ concept WordLanes = Lanes<Team> && requires(const Number &a, const uint8_t *byte
   // The same number, as one that comes from elsewhere: a compiler may compute a number anew wherever it is used, to
   // spare a register, which costs more in a loop.
   { Team::keep(a) } -> std::same_as<Number>;
-  // from_lane(a, lane): the number of the lane that each lane names, modulo kCount.
-  { Team::from_lane(a, a) } -> std::same_as<Number>;
   // Whether the condition holds in any lane, of this team or of another that moves in step with it: for skipping
   // work that no lane needs, which must not change the result.
   { Team::any(a) } -> std::same_as<bool>;

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "dataset/byte_order_mark.h"
 #include "dataset/catalogue.h"
 
 namespace dali_l3::loader {
@@ -93,7 +94,9 @@ class Expansion {
     if (!file) fail("names " + list + ", which cannot be opened: " + std::generic_category().message(errno));
     const std::string folder = list.substr(0, list.rfind('/') + 1);  // empty without a slash
     const size_t before = paths_.size();
-    for (std::string line; std::getline(file, line);) {
+    bool first = true;
+    for (std::string line; std::getline(file, line); first = false) {
+      if (first) drop_byte_order_mark(line);
       const size_t begin = line.find_first_not_of(" \t\r"), end = line.find_last_not_of(" \t\r");
       if (begin == std::string::npos) continue;
       const std::string path = line.substr(begin, end + 1 - begin);

@@ -1,20 +1,16 @@
 #include "archives/indexing.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <stdexcept>
-#include <system_error>
 
 #include "dataset/checksum.h"
 #include "input/file_reading.h"
 #include "input/open_file.h"
+#include "temporary_file.h"
 
 namespace dali_l3::loader {
 namespace {
@@ -68,45 +64,6 @@ std::string cached_index_path(const std::string &archive) {
          std::to_string(status.st_mtim.tv_nsec) + ".idx";
 }
 
-// A file that is removed unless it is renamed.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string &target) {
-    static std::atomic<unsigned> count = 0;
-    path_ = target + "." + std::to_string(getpid()) + "-" + std::to_string(count++) + ".tmp";
-    descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) fail();
-  }
-  ~TemporaryFile() {
-    if (descriptor_ >= 0) close(descriptor_);
-    if (!path_.empty()) unlink(path_.c_str());
-  }
-  TemporaryFile(const TemporaryFile &) = delete;
-  TemporaryFile &operator=(const TemporaryFile &) = delete;
-
-  void write(std::string_view text) {
-    while (!text.empty()) {
-      const ssize_t count = ::write(descriptor_, text.data(), text.size());
-      if (count >= 0)
-        text.remove_prefix(static_cast<size_t>(count));
-      else if (errno != EINTR)
-        fail();
-    }
-    if (fsync(descriptor_) != 0) fail();
-  }
-
-  void rename_to(const std::string &target) {
-    if (rename(path_.c_str(), target.c_str()) != 0) fail();
-    path_.clear();
-  }
-
- private:
-  [[noreturn]] void fail() const { fail_file(path_, std::generic_category().message(errno), errno); }
-
-  std::string path_;
-  int descriptor_ = -1;
-};
-
 }  // namespace
 
 std::string default_index_path(const std::string &archive) {
@@ -139,7 +96,7 @@ ArchiveIndex read_index(const std::string &path, const std::string &archive) {
 void save_index(const ArchiveIndex &index, const std::string &archive, const std::string &path) {
   const std::string text = write_index(index, OpenFile(archive).size());
   TemporaryFile file(path);
-  file.write(text);
+  file.write({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
   file.rename_to(path);
 }
 

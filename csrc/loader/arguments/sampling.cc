@@ -26,11 +26,8 @@ std::vector<FormatGroup> groups_of(const Catalogue &catalogue, const ShardOption
   return format_groups(formats_of(catalogue), shards, draw);
 }
 
-std::vector<uint64_t> memory_of(const Catalogue &catalogue) {
-  std::vector<uint64_t> bytes;
-  bytes.reserve(catalogue.entries.size());
-  for (const Entry &entry : catalogue.entries) bytes.push_back(memory_of(entry));
-  return bytes;
+BytesOf memory_of(const Catalogue &catalogue) {
+  return [&entries = catalogue.entries](uint32_t entry) { return entries.memory(entry); };
 }
 
 EpochSeed epoch_seed(const MultiFormatArguments &arguments) {
@@ -220,11 +217,12 @@ Sampling held_sampling(const LiquidArguments &arguments) {
                            const ShardOptions &shards) -> std::unique_ptr<EpochPlan> {
     const auto seed = static_cast<uint64_t>(seed_value);
     std::vector<FormatGroup> groups = groups_of(catalogue, shards, true);
-    const std::vector<uint64_t> bytes = memory_of(catalogue);
-    if (!is_liquid) return std::make_unique<MinioPlan>(shards, std::move(groups), bytes, cache_bytes, seed);
+    const BytesOf bytes = memory_of(catalogue);
+    if (!is_liquid)
+      return std::make_unique<MinioPlan>(shards, std::move(groups), bytes, catalogue.entries.size(), cache_bytes, seed);
     const LiquidPlanOptions options{
         .shards = shards, .cache_bytes = cache_bytes, .seed = seed, .sequential = is_sequential};
-    return std::make_unique<LiquidPlan>(options, std::move(groups), bytes);
+    return std::make_unique<LiquidPlan>(options, groups, bytes);
   };
   return sampling;
 }

@@ -27,7 +27,7 @@ void check_numbers(const char *argument, const std::vector<float> &numbers) {
 // The proportion of each class that the catalogue holds.
 std::map<int, double> proportions(const WeightingArguments &arguments, const Catalogue &catalogue) {
   std::map<int, double> by_label;
-  for (const Entry &entry : catalogue.entries) by_label[entry.label] = 1;
+  for (size_t i = 0; i < catalogue.entries.size(); i++) by_label[catalogue.entries.label(i)] = 1;
   if (arguments.class_balanced) return by_label;
   const std::vector<float> &given = *arguments.class_proportions;
   for (auto &[label, proportion] : by_label) {
@@ -71,11 +71,12 @@ WeightedSamples weighted_samples(const WeightingArguments &arguments, const Cata
   if (arguments.by_class()) by_label = proportions(arguments, catalogue);
 
   using Key = std::pair<int, float>;  // label and weight of a sample
-  const auto key_of = [&](const Entry &entry) {
-    return Key{arguments.labels_are_classes ? entry.label : 0, arguments.by_class() ? 1 : entry.weight};
+  const Entries &entries = catalogue.entries;
+  const auto key_of = [&](size_t i) {
+    return Key{arguments.labels_are_classes ? entries.label(i) : 0, arguments.by_class() ? 1 : entries.weight(i)};
   };
   std::map<Key, int64_t> counts;
-  for (const Entry &entry : catalogue.entries) counts[key_of(entry)]++;
+  for (size_t i = 0; i < entries.size(); i++) counts[key_of(i)]++;
 
   WeightedSamples samples;
   std::map<Key, uint32_t> cells;
@@ -84,10 +85,9 @@ WeightedSamples weighted_samples(const WeightingArguments &arguments, const Cata
     cells[key] = static_cast<uint32_t>(samples.cells.size());
     samples.cells.push_back({label, arguments.by_class() ? by_label[label] : static_cast<double>(count) * weight});
   }
-  for (const Entry &entry : catalogue.entries) {
-    samples.formats.push_back(entry.format);
-    samples.cell_of.push_back(cells[key_of(entry)]);
-  }
+  samples.formats = formats_of(catalogue);
+  samples.cell_of.reserve(entries.size());
+  for (size_t i = 0; i < entries.size(); i++) samples.cell_of.push_back(cells[key_of(i)]);
   if (std::none_of(samples.cells.begin(), samples.cells.end(), [](const Cell &cell) { return cell.weight > 0; }))
     throw std::runtime_error(std::string(arguments.weights ? "weights" : "class_proportions") +
                              " are 0 for all samples that are left");

@@ -45,7 +45,9 @@ std::string check_webp_header(uint64_t file_size, const ReadAt &read) {
 
 std::string problem_of_header(FileFormat format, uint64_t file_size, const ReadAt &read) {
   switch (format) {
-    case FileFormat::l3: return check_l3_header(file_size, read);
+    case FileFormat::l3:
+    case FileFormat::l3_raw:
+    case FileFormat::l3_paper: return check_l3_header(file_size, read);
     case FileFormat::png: return check_png_header(read);
     case FileFormat::jpeg: return find_jpeg_scan(read).problem;
     case FileFormat::bmp: return check_bmp_header(file_size, read);
@@ -57,7 +59,9 @@ std::string problem_of_header(FileFormat format, uint64_t file_size, const ReadA
 
 std::string problem_of_content(FileFormat format, std::span<const uint8_t> file) {
   switch (format) {
-    case FileFormat::l3: return check_l3(file);
+    case FileFormat::l3:
+    case FileFormat::l3_raw:
+    case FileFormat::l3_paper: return check_l3(file);
     case FileFormat::png: return check_png(file);
     case FileFormat::jpeg: return check_jpeg(file);
     case FileFormat::tiff: return check_tiff(file);

@@ -100,7 +100,9 @@ std::optional<ImageSize> image_size(Bytes file) {
   if (name && std::string_view(name) == "NPY") return npy_size(file);
   const ReadAt read = read_at(file);
   switch (sniff(file)) {
-    case FileFormat::l3: return l3_size(file);
+    case FileFormat::l3:
+    case FileFormat::l3_raw:
+    case FileFormat::l3_paper: return l3_size(file);
     case FileFormat::png: return png_size(file);
     case FileFormat::jpeg: return find_jpeg_scan(read).size;
     case FileFormat::bmp: return bmp_size(read);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <deque>
 #include <future>
 #include <map>
 #include <stdexcept>
@@ -85,27 +86,42 @@ std::string common_folder(const std::vector<std::string> &paths) {
   return std::string(common.substr(0, common.rfind('/') + 1));
 }
 
-std::vector<FoundIndex> find_indices(const std::vector<std::string> &archives, const ArchiveOptions &options,
-                                     int threads, const std::atomic<bool> *cancelled) {
-  std::vector<std::string> index_paths;
-  if (options.index_paths) {
-    index_paths = expand_paths("index_paths", *options.index_paths);
-    if (index_paths.size() != archives.size())
-      throw std::runtime_error("The argument index_paths has " + counted(index_paths.size(), "path") +
+// The indices of archives, which threads find some archives ahead: there are no more in memory.
+class Indices {
+ public:
+  Indices(const std::vector<std::string> &archives, const ArchiveOptions &options, int threads,
+          const std::atomic<bool> *cancelled)
+      : archives_(archives), cancelled_(cancelled), ahead_(4 * static_cast<size_t>(threads)), pool_(threads) {
+    if (!options.index_paths) return;
+    index_paths_ = expand_paths("index_paths", *options.index_paths);
+    if (index_paths_.size() != archives.size())
+      throw std::runtime_error("The argument index_paths has " + counted(index_paths_.size(), "path") +
                                ", the argument paths " + std::to_string(archives.size()));
   }
-  ReadPool pool(threads);
-  std::vector<std::future<FoundIndex>> jobs;
-  for (size_t i = 0; i < archives.size(); i++) {
-    jobs.push_back(pool.submit([&, i] {
-      return index_paths.empty() ? find_index(archives[i], cancelled)
-                                 : FoundIndex{read_index(index_paths[i], archives[i])};
-    }));
+
+  // That of the next archive.
+  FoundIndex next() {
+    for (; begun_ < archives_.size() && jobs_.size() < ahead_; begun_++)
+      jobs_.push_back(pool_.submit([this, i = begun_] { return find(i); }));
+    std::future<FoundIndex> job = std::move(jobs_.front());
+    jobs_.pop_front();
+    return job.get();
   }
-  std::vector<FoundIndex> found;
-  for (auto &job : jobs) found.push_back(job.get());
-  return found;
-}
+
+ private:
+  FoundIndex find(size_t i) const {
+    return index_paths_.empty() ? find_index(archives_[i], cancelled_)
+                                : FoundIndex{read_index(index_paths_[i], archives_[i])};
+  }
+
+  const std::vector<std::string> &archives_;
+  const std::atomic<bool> *const cancelled_;
+  const size_t ahead_;
+  std::vector<std::string> index_paths_;
+  size_t begun_ = 0;
+  std::deque<std::future<FoundIndex>> jobs_;
+  ReadPool pool_;  // last: its threads use all of the above
+};
 
 // Adds the samples of an archive to a listing.
 class Adder {
@@ -150,7 +166,7 @@ class Adder {
     if (entry.file.offset == 0) entry.file.path = key_of(members.front().name);  // its error needs a name
     entry.label = static_cast<int>(listing_.entries.size());
     if (wanted_.label) listing_.label_files.push_back(std::move(label));
-    listing_.entries.push_back(std::move(entry));
+    listing_.entries.push_back(entry);
   }
 
   File component(std::span<const TarMember> members, const Extensions &extensions) const {
@@ -173,20 +189,20 @@ ArchiveListing list_archives(const ArchiveOptions &options, int threads, const s
   ArchiveListing listing;
   Adder adder(options, listing);
   const std::vector<std::string> archives = expand_paths("paths", options.paths);
-  std::vector<FoundIndex> found = find_indices(archives, options, threads, cancelled);
+  Indices indices(archives, options, threads, cancelled);
 
   const std::string folder = common_folder(archives);
   listing.root = folder;
   for (uint32_t i = 0; i < archives.size(); i++) {
     listing.archives.push_back(archives[i].substr(folder.size()));
-    if (const size_t repeated = repeated_keys(found[i].index); repeated > 0)
+    FoundIndex found = indices.next();
+    if (const size_t repeated = repeated_keys(found.index); repeated > 0)
       listing.problems.push_back(archives[i] + ": " + counted(repeated, "sample") + (repeated == 1 ? " has" : " have") +
                                  " the name of another: each counts as a sample of its own");
-    if (!found[i].problem.empty())
+    if (!found.problem.empty())
       listing.problems.push_back(archives[i] +
-                                 ": its index could not be saved, so it is made each time: " + found[i].problem);
-    adder.add(i, found[i].index);
-    found[i] = {};
+                                 ": its index could not be saved, so it is made each time: " + found.problem);
+    adder.add(i, found.index);
   }
   if (listing.entries.empty())
     throw std::runtime_error(

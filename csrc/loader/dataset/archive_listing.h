@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "dataset/entry.h"
+#include "dataset/entries.h"
 
 namespace dali_l3::loader {
 
@@ -30,7 +30,7 @@ inline constexpr const char *kMissingIsSkipped = "skip";
 struct ArchiveListing {
   std::string root;                   ///< the folder that all archives have in common
   std::vector<std::string> archives;  ///< relative to it
-  std::vector<Entry> entries;         ///< the label: a place in label_files; a component that is missing has offset 0
+  Entries entries;                    ///< the label: a place in label_files; a component that is missing has offset 0
   std::vector<File> label_files;      ///< one for each entry if the options have label_ext, else none
   std::vector<std::string> problems;  ///< what users may not expect, a line each
 };

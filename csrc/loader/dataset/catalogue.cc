@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <stdexcept>
 #include <unordered_set>
 #include <utility>
 
+#include "dataset/catalogue_file.h"
 #include "dataset/companions.h"
 #include "dataset/counted.h"
 #include "dataset/discovery.h"
 #include "dataset/file_list.h"
 #include "dataset/inspection.h"
-#include "input/arena.h"
 #include "input/file_reading.h"
 
 namespace dali_l3::loader {
@@ -43,7 +44,7 @@ void check_archive_arguments(const CatalogueOptions &options) {
 
 void check_arguments(const CatalogueOptions &options) {
   require(options.file_root || options.file_list || options.files || options.archives,
-          "One of the arguments file_root, file_list, files and paths is needed");
+          "One of the arguments file_root, file_list, files, paths and catalogue is needed");
   if (options.archives) return check_archive_arguments(options);
   require(!(options.file_list && options.files), "The arguments file_list and files exclude each other");
   require(!options.labels || options.files, "The argument labels needs the argument files");
@@ -80,11 +81,9 @@ std::string root_of(const CatalogueOptions &options) {
   return slash == std::string::npos ? "" : options.file_list->substr(0, slash);
 }
 
-void add_entry(Catalogue &catalogue, std::string path, int label) {
+void add_entry(Catalogue &catalogue, const std::string &path, int label) {
   require_local(path);
-  Entry &entry = catalogue.entries.emplace_back();
-  entry.file.path = std::move(path);
-  entry.label = label;
+  catalogue.entries.push_back({.file = {.path = path}, .label = label, .companions = {}});
 }
 
 DiscoveryOptions discovery_options(const CatalogueOptions &options) {
@@ -104,42 +103,43 @@ std::vector<File> list_files(const CatalogueOptions &options, Catalogue &catalog
   if (options.files) {
     for (size_t i = 0; i < options.files->size(); i++)
       add_entry(catalogue, (*options.files)[i], options.labels ? (*options.labels)[i] : static_cast<int>(i));
-    if (options.label_values) catalogue.label_values = *options.label_values;
+    if (options.label_values) catalogue.label_values.own() = *options.label_values;
   } else if (options.file_list && options.label_columns > 0) {
     auto [paths, values] = read_file_list(*options.file_list, options.label_columns);
-    for (size_t i = 0; i < paths.size(); i++) add_entry(catalogue, std::move(paths[i]), static_cast<int>(i));
-    catalogue.label_values = std::move(values);
+    for (size_t i = 0; i < paths.size(); i++) add_entry(catalogue, paths[i], static_cast<int>(i));
+    catalogue.label_values.own() = std::move(values);
   } else if (options.file_list) {
-    for (auto &[path, label] : read_file_list(*options.file_list)) add_entry(catalogue, std::move(path), label);
+    for (const auto &[path, label] : read_file_list(*options.file_list)) add_entry(catalogue, path, label);
   } else {
     Discovery found = discover(catalogue.root, discovery_options(options));
-    for (DiscoveredFile &file : found.files) add_entry(catalogue, std::move(file.path), file.label);
+    catalogue.entries = std::move(found.files);
     catalogue.problems = std::move(found.problems);
   }
   return {};
 }
 
-void add_weights(const std::vector<float> &weights, std::vector<Entry> &entries) {
+void add_weights(const std::vector<float> &weights, Entries &entries) {
   if (weights.size() != entries.size())
     throw std::runtime_error("The argument weights has " + counted(weights.size(), "number") +
                              ", but the dataset has " + counted(entries.size(), "sample"));
-  for (size_t i = 0; i < entries.size(); i++) entries[i].weight = weights[i];
+  for (size_t i = 0; i < entries.size(); i++) entries.set_weight(i, weights[i]);
 }
 
 void add_companions(const CatalogueOptions &options, Catalogue &catalogue) {
   const size_t count = companion_count(options);
   if (options.companion_files) {
     auto path = options.companion_files->begin();
-    for (Entry &entry : catalogue.entries)
-      for (size_t c = 0; c < count; c++) {
+    for (size_t i = 0; i < catalogue.entries.size(); i++)
+      for (size_t c = 1; c <= count; c++) {
         require_local(*path);
-        entry.companions.push_back({*path++});
+        catalogue.entries.push_companion(c, {*path++});
       }
   }
-  for (const std::string &text : options.companions) {
-    require_local(text);
-    const PathTemplate path(text);
-    for (Entry &entry : catalogue.entries) entry.companions.push_back({path.path_for(entry.file.path)});
+  for (size_t c = 0; c < options.companions.size(); c++) {
+    require_local(options.companions[c]);
+    const PathTemplate path(options.companions[c]);
+    for (size_t i = 0; i < catalogue.entries.size(); i++)
+      catalogue.entries.push_companion(c + 1, {path.path_for(catalogue.entries.file(i, 0).path)});
   }
 }
 
@@ -152,9 +152,9 @@ std::string shown(const std::vector<std::string> &lines) {
 void check_strictly(const Catalogue &catalogue) {
   std::vector<std::string> problems = catalogue.problems;
   std::unordered_set<std::string> seen;
-  for (const Entry &entry : catalogue.entries)
-    if (!seen.insert(name_of(catalogue.archives, entry.file)).second)
-      problems.push_back(full_name(catalogue, entry.file) + " is listed twice");
+  for (size_t i = 0; i < catalogue.entries.size(); i++)
+    if (const File file = catalogue.entries.file(i, 0); !seen.insert(name_of(catalogue.archives, file)).second)
+      problems.push_back(full_name(catalogue, file) + " is listed twice");
   if (!problems.empty())
     throw std::runtime_error("The dataset has " + counted(problems.size(), "problem") + ":" + shown(problems));
 }
@@ -173,8 +173,9 @@ void report_missing_companions(const CatalogueOptions &options, Catalogue &catal
     if (replacement == kMissingIsBad) continue;
     const std::string path = replacement == kMissingIsEmpty ? "" : replacement;
     std::vector<std::string> lacking;
-    for (const Entry &entry : catalogue.entries)
-      if (entry.companions[c].path == path) lacking.push_back(full_name(catalogue, entry.file));
+    for (size_t i = 0; i < catalogue.entries.size(); i++)
+      if (catalogue.entries.file(i, c + 1).path == path)
+        lacking.push_back(full_name(catalogue, catalogue.entries.file(i, 0)));
     if (lacking.empty()) continue;
     catalogue.problems.push_back(std::to_string(lacking.size()) + " of " + counted(catalogue.entries.size(), "sample") +
                                  (lacking.size() == 1 ? " has" : " have") + " no companion " +
@@ -184,22 +185,33 @@ void report_missing_companions(const CatalogueOptions &options, Catalogue &catal
 }
 
 // Leaves out the entries that something is wrong with, or throws.
-void remove_bad(const CatalogueOptions &options, const std::vector<std::string> &problems, Catalogue &catalogue) {
+void remove_bad(const CatalogueOptions &options, const std::map<size_t, std::string> &problems, Catalogue &catalogue) {
+  if (problems.empty()) return;
+  const size_t all = catalogue.entries.size();
+  std::vector<bool> good(all, true);
   std::vector<std::string> bad;
-  std::vector<Entry> good;
-  for (size_t i = 0; i < problems.size(); i++) {
-    if (problems[i].empty())
-      good.push_back(std::move(catalogue.entries[i]));
-    else
-      bad.push_back(problems[i]);
+  for (const auto &[i, problem] : problems) {
+    good[i] = false;
+    bad.push_back(problem);
   }
-  catalogue.entries = std::move(good);
-  if (bad.empty()) return;
-  const std::string text = std::to_string(bad.size()) + " of " + counted(problems.size(), "sample") +
+  catalogue.entries.keep(good);
+  const std::string text = std::to_string(bad.size()) + " of " + counted(all, "sample") +
                            (bad.size() == 1 ? " has bad files:" : " have bad files:") + shown(bad);
   if (options.on_error == OnError::raise) throw std::runtime_error(text);
   if (catalogue.entries.empty()) throw std::runtime_error(nothing_found(catalogue.root) + " that can be used: " + text);
   catalogue.problems.push_back(text + "\nThey are left out");
+}
+
+// What a catalogue's file lists.
+Catalogue listed_before(const CatalogueOptions &options) {
+  require(!options.file_root && !options.file_list && !options.files && !options.archives && !options.labels &&
+              !options.label_values && options.label_columns == 0 && options.companions.empty() &&
+              !options.companion_files,
+          "The argument catalogue excludes all that say which samples there are: the catalogue does");
+  Catalogue catalogue = open_catalogue(*options.catalogue).catalogue;
+  if (options.weights) add_weights(*options.weights, catalogue.entries);
+  select(options.subset, catalogue.label_columns == 0, catalogue.entries, catalogue.archives);
+  return catalogue;
 }
 
 }  // namespace
@@ -207,14 +219,8 @@ void remove_bad(const CatalogueOptions &options, const std::vector<std::string> 
 std::vector<FileFormat> formats_of(const Catalogue &catalogue) {
   std::vector<FileFormat> formats;
   formats.reserve(catalogue.entries.size());
-  for (const Entry &entry : catalogue.entries) formats.push_back(entry.format);
+  for (size_t i = 0; i < catalogue.entries.size(); i++) formats.push_back(catalogue.entries.format(i));
   return formats;
-}
-
-uint64_t memory_of(const Entry &entry) {
-  uint64_t bytes = whole_pages(entry.file.size);
-  for (const File &companion : entry.companions) bytes += whole_pages(companion.size);
-  return bytes;
 }
 
 size_t companion_count(const CatalogueOptions &options) {
@@ -247,8 +253,10 @@ void require_local(const std::string &path) {
 }
 
 Catalogue list_dataset(const CatalogueOptions &options) {
+  if (options.catalogue) return listed_before(options);
   check_arguments(options);
   Catalogue catalogue;
+  catalogue.label_columns = options.label_columns;
   catalogue.root = root_of(options);
   check_replacements(options, catalogue.root);
   Inspection inspection(options, catalogue, list_files(options, catalogue));
@@ -261,6 +269,9 @@ Catalogue list_dataset(const CatalogueOptions &options) {
   if (options.sniff || options.sizes || options.check_headers || options.archives || companion_count(options) > 0)
     remove_bad(options, inspection.look_at_all(), catalogue);
   report_missing_companions(options, catalogue);
+  catalogue.entries.shrink();
+  if (catalogue.entries.empty() && options.file_list)
+    throw std::runtime_error("file_list " + *options.file_list + " lists no files");
   if (catalogue.entries.empty())
     throw std::runtime_error(nothing_found(catalogue.root) +
                              explain_nothing(catalogue.root, discovery_options(options)));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "dataset/archive_listing.h"
-#include "dataset/entry.h"
+#include "dataset/entries.h"
 #include "dataset/subset.h"
 
 namespace dali_l3::loader {
@@ -16,6 +16,11 @@ namespace dali_l3::loader {
 /** Names of CatalogueOptions::missing_companions. @{ */
 inline constexpr const char *kMissingIsBad = "error", *kMissingIsEmpty = "empty";
 /** @} */
+
+/** The default of the readers' file_filters: that of fn.readers.file, and *.l3. */
+inline const std::vector<std::string> kImageFilters = {"*.jpg", "*.jpeg", "*.png", "*.bmp", "*.tif", "*.tiff",
+                                                       "*.pnm", "*.ppm",  "*.pgm", "*.pbm", "*.jp2", "*.webp",
+                                                       "*.l3",  "*.flac", "*.ogg", "*.wav"};
 
 /** What to do about bad files: missing, empty, unreadable, of no known format, or found damaged by a Check. */
 enum class OnError { raise, skip, substitute };
@@ -32,6 +37,8 @@ struct CatalogueOptions {
   bool case_sensitive_filter = false;
   /** Archives in the place of all of these. */
   std::optional<ArchiveOptions> archives = {};
+  /** A catalogue's file in the place of all of these and of companions. No file is looked at then. */
+  std::optional<std::string> catalogue = {};
   /** @} */
 
   std::vector<std::string> companions = {};  ///< path templates, relative to the root; see companions.h
@@ -56,10 +63,13 @@ struct CatalogueOptions {
 };
 
 struct Catalogue {
+  std::string file = {};  ///< the path of the file that it comes from; see catalogue_file.h
   std::string root;
-  std::vector<std::string> archives = {};  ///< relative to the root, or absolute
-  std::vector<Entry> entries;
-  std::vector<float> label_values;    ///< with label_columns: so many for each label
+  std::vector<std::string> archives = {};    ///< relative to the root, or absolute
+  std::vector<uint64_t> archive_sizes = {};  ///< of each, if it comes from a file
+  Entries entries;
+  Array<float> label_values;          ///< with label_columns: so many for each label
+  int label_columns = 0;              ///< numbers of a label; 0: labels are integers
   std::vector<std::string> problems;  ///< what users may not expect, a line each, and last all that was left out
 };
 
@@ -77,9 +87,6 @@ Catalogue list_dataset(const CatalogueOptions &options);
 
 /** The format of every entry. */
 std::vector<FileFormat> formats_of(const Catalogue &catalogue);
-
-/** Bytes of memory that an entry's files take up, if their sizes are known. */
-uint64_t memory_of(const Entry &entry);
 
 /** How many companions an image has. @throws std::runtime_error if the options contradict each other */
 size_t companion_count(const CatalogueOptions &options);

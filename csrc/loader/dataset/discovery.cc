@@ -126,8 +126,8 @@ std::string explain_nothing(const std::string &root, const DiscoveryOptions &opt
   if (other_folders.count > 0) text += "\n  " + other_folders.text("folder") + " in it matched no dir_filters";
   if (other_files.count > 0) text += "\n  " + other_files.text("file") + " one level below matched no file_filters";
   if (deeper_folders.count > 0)
-    text += "\n  " + deeper_folders.text("folder") +
-            " are one level below, and folders in class folders are passed over: is file_root one level too high?";
+    text += "\n  There " + std::string(deeper_folders.count == 1 ? "is " : "are ") + deeper_folders.text("folder") +
+            " one level below, and folders in class folders are passed over: is file_root one level too high?";
   return text;
 }
 
@@ -142,7 +142,7 @@ Discovery discover(const std::string &root, const DiscoveryOptions &options) {
     for (const Item &item : list(folder_path)) {
       if (!matches(item.name, options.file_filters, options.case_sensitive_filter)) continue;
       if (is_file(item, folder_path + "/" + item.name, found))
-        found.files.push_back({folder.name + "/" + item.name, label});
+        found.files.push_back(folder.name + "/", item.name, label);
     }
     if (found.files.size() == before)
       found.problems.push_back(folder_path + " holds no matching files, but has the label " + std::to_string(label));

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "dataset/entries.h"
+
 namespace dali_l3::loader {
 
 struct DiscoveryOptions {
@@ -12,13 +14,8 @@ struct DiscoveryOptions {
   bool case_sensitive_filter = false;
 };
 
-struct DiscoveredFile {
-  std::string path;  ///< relative to the root
-  int label;
-};
-
 struct Discovery {
-  std::vector<DiscoveredFile> files;
+  Entries files;                      ///< relative to the root, with labels
   std::vector<std::string> problems;  ///< what users may not expect, a line each
 };
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "l3/l3.h"
+
 namespace dali_l3::loader {
 namespace {
 
@@ -18,7 +20,6 @@ struct Signature {
 
 // The first that fits counts.
 constexpr Signature kPrefixes[] = {
-    {"\x89L3I\r\n\x1a\n"sv, "L3", FileFormat::l3},
     {"LLL."sv, "L3", FileFormat::l3},  // the prototype's
     {"\x89PNG\r\n\x1a\n"sv, "PNG", FileFormat::png},
     {"\xff\xd8\xff"sv, "JPEG", FileFormat::jpeg},
@@ -37,6 +38,13 @@ constexpr Signature kPrefixes[] = {
     {"8BPS"sv, "Photoshop"},
     {"v/1\x01"sv, "OpenEXR"},
 };
+
+// By the byte of the header that is the profile.
+constexpr std::string_view kL3Start = "\x89L3I\r\n\x1a\n"sv;
+constexpr size_t kL3Profile = 22;
+constexpr Signature kL3 = {kL3Start, "L3", FileFormat::l3};
+constexpr Signature kL3Raw = {kL3Start, "L3", FileFormat::l3_raw};
+constexpr Signature kL3Paper = {kL3Start, "L3", FileFormat::l3_paper};
 
 // By the two letters that a bitmap begins with.
 constexpr Signature kBitmaps[] = {
@@ -68,6 +76,12 @@ const Signature &find_start(const Signature (&signatures)[size], std::string_vie
   return kNone;
 }
 
+const Signature &find_l3(std::string_view head) {
+  if (head.size() <= kL3Profile) return kL3;
+  if (head[kL3Profile] == L3_PROFILE_RAW) return kL3Raw;
+  return head[kL3Profile] == L3_PROFILE_PAPER ? kL3Paper : kL3;
+}
+
 // Two letters are a weak signature, so the size of the header that follows must be one that there is.
 bool has_bitmap_header(std::string_view head) {
   if (head.size() < 18 || head.substr(15, 3) != "\0\0\0"sv) return false;
@@ -82,6 +96,7 @@ bool is_pnm(std::string_view head) {
 
 const Signature &find(std::span<const uint8_t> bytes) {
   const std::string_view head(reinterpret_cast<const char *>(bytes.data()), std::min(bytes.size(), kSniffedBytes));
+  if (head.starts_with(kL3Start)) return find_l3(head);
   if (const Signature &prefix = find_start(kPrefixes, head); prefix.name) return prefix;
   if (head.starts_with("RIFF"sv) && head.size() >= 12 && head.substr(8, 4) == kWebP.bytes) return kWebP;
   if (has_bitmap_header(head)) return find_start(kBitmaps, head);
@@ -106,6 +121,8 @@ const char *format_name(FileFormat format) {
     case FileFormat::pnm: return "PNM";
     case FileFormat::jpeg2000: return "JPEG 2000";
     case FileFormat::gif: return "GIF";
+    case FileFormat::l3_raw: return "L3 raw";
+    case FileFormat::l3_paper: return "L3 paper";
     case FileFormat::unknown: break;
   }
   return "unknown";

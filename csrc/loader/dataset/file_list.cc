@@ -9,6 +9,7 @@
 #include <system_error>
 #include <type_traits>
 
+#include "dataset/byte_order_mark.h"
 #include "dataset/counted.h"
 
 namespace dali_l3::loader {
@@ -49,6 +50,10 @@ void read_lines(const std::string &path, const std::string &what,
   size_t bad_lines = 0;
   std::string text;
   for (size_t number = 1; std::getline(file, text); number++) {
+    if (text.find('\0') != std::string::npos)
+      throw std::runtime_error("file_list " + path + " is not a text file in UTF-8: line " + std::to_string(number) +
+                               " has a zero byte, as UTF-16 does");
+    if (number == 1) drop_byte_order_mark(text);
     const size_t last = text.find_last_not_of(kSpace);
     if (last == std::string::npos) continue;
     const std::string_view line = std::string_view(text).substr(0, last + 1);

@@ -93,16 +93,17 @@ void Inspection::for_each_entry(const std::function<void(size_t entry)> &look) {
 
 void Inspection::read_labels() {
   if (label_files_.empty()) return;
-  catalogue_.label_values.resize(label_files_.size() * static_cast<size_t>(options_.label_columns));
-  for_each_entry([&](size_t i) { read_label(catalogue_.entries[i]); });
+  catalogue_.label_values.own().resize(label_files_.size() * static_cast<size_t>(options_.label_columns));
+  catalogue_.entries.prepare();
+  for_each_entry([&](size_t i) { catalogue_.entries.set_label(i, read_label(catalogue_.entries[i])); });
   label_files_.clear();
 }
 
-void Inspection::read_label(Entry &entry) {
+// Its label, or with several numbers the row that they have been put into.
+int Inspection::read_label(const Entry &entry) {
   const auto row = static_cast<size_t>(entry.label);
   const File &file = label_files_[row];
   const auto columns = static_cast<size_t>(options_.label_columns);
-  if (columns == 0) entry.label = 0;
   std::string problem;
   try {
     if (file.offset == 0) throw std::runtime_error("is missing");
@@ -112,16 +113,13 @@ void Inspection::read_label(Entry &entry) {
     if (archive->read_at(file.offset, {reinterpret_cast<uint8_t *>(text.data()), text.size()}) != text.size())
       throw std::runtime_error("lies beyond the end of the archive");
     const std::vector<double> numbers = label_numbers(text, options_.archives->label_field);
-    if (columns == 0) {
-      entry.label = as_class(numbers);
-      return;
-    }
+    if (columns == 0) return as_class(numbers);
     if (numbers.size() != columns)
       throw std::runtime_error("has " + counted(numbers.size(), "number") + ", but label_columns is " +
                                std::to_string(columns));
-    std::ranges::transform(numbers, catalogue_.label_values.begin() + static_cast<ptrdiff_t>(row * columns),
+    std::ranges::transform(numbers, catalogue_.label_values.own().begin() + static_cast<ptrdiff_t>(row * columns),
                            [](double number) { return static_cast<float>(number); });
-    return;
+    return entry.label;
   } catch (const std::runtime_error &error) {
     problem = error.what();
   }
@@ -130,16 +128,31 @@ void Inspection::read_label(Entry &entry) {
                                              : full_name(catalogue_, file) + ":";
   std::lock_guard lock(mutex_);
   bad_labels_[place_of(entry)] = where + " " + problem;
+  return columns == 0 ? 0 : entry.label;
 }
 
 Inspection::Place Inspection::place_of(const Entry &entry) const {
   return {name_of(catalogue_.archives, entry.file), entry.file.offset};
 }
 
-std::vector<std::string> Inspection::look_at_all() {
+std::map<size_t, std::string> Inspection::look_at_all() {
   read_labels();
-  std::vector<std::string> problems(catalogue_.entries.size());
-  for_each_entry([&](size_t i) { problems[i] = look_at(catalogue_.entries[i]); });
+  catalogue_.entries.prepare();
+  std::map<size_t, std::string> problems;
+  for_each_entry([&](size_t i) {
+    const Entry listed = catalogue_.entries[i];
+    Entry entry = listed;
+    std::string problem = look_at(entry);
+    catalogue_.entries.set_looked_at(i, entry);
+    std::lock_guard lock(mutex_);
+    if (!problem.empty()) problems[i] = std::move(problem);
+    for (size_t c = 0; c < entry.companions.size(); c++)
+      if (entry.companions[c].path != listed.companions[c].path) replaced_.emplace_back(i, c);
+  });
+  for (const auto &[i, c] : replaced_) {
+    const std::string &replacement = if_missing(options_, c);
+    catalogue_.entries.set_path(i, c + 1, replacement == kMissingIsEmpty ? "" : replacement);
+  }
   return problems;
 }
 

@@ -31,15 +31,15 @@ class Inspection {
   /** Gives each entry its label. What is wrong with labels, look_at_all() says. */
   void read_labels();
 
-  /** What is wrong with each entry; empty if nothing is. Reads labels, unless that has been done. */
-  std::vector<std::string> look_at_all();
+  /** What is wrong with entries, by their numbers. Reads labels, unless that has been done. */
+  std::map<size_t, std::string> look_at_all();
 
  private:
   // Of an image: its name, which may repeat, and its offset, which hard links have in common.
   using Place = std::pair<std::string, uint64_t>;
 
   void for_each_entry(const std::function<void(size_t entry)> &look);
-  void read_label(Entry &entry);
+  int read_label(const Entry &entry);
   Place place_of(const Entry &entry) const;
   std::string look_at(Entry &entry);
   FileFormat look_at_file(File &file, bool sniffs, bool checks_header);
@@ -51,6 +51,8 @@ class Inspection {
   OpenFiles archives_;
   std::mutex mutex_;
   std::map<Place, std::string> bad_labels_;  // guarded by mutex_ while labels are read
+  std::vector<std::pair<size_t, size_t>>
+      replaced_;  // companions, by entry; guarded by mutex_ while files are looked at
 };
 
 }  // namespace dali_l3::loader

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "dataset/entry.h"
+#include "dataset/entries.h"
 
 namespace dali_l3::loader {
 
@@ -30,7 +30,6 @@ struct Subset {
  * @param archives those of the entries' catalogue
  * @throws std::runtime_error if the subset contradicts itself, does not suit the entries or leaves none
  */
-void select(const Subset &subset, bool by_label, std::vector<Entry> &entries,
-            const std::vector<std::string> &archives = {});
+void select(const Subset &subset, bool by_label, Entries &entries, const std::vector<std::string> &archives = {});
 
 }  // namespace dali_l3::loader

@@ -38,6 +38,7 @@ struct Member {
   const std::string &archive;  ///< its path
   const std::string &name;     ///< for messages
   uint64_t offset, size;       ///< in the archive
+  uint64_t archive_size = 0;   ///< that it must have; 0: any
 };
 
 /** What messages call a member of an archive: "archive: name". */
@@ -63,7 +64,7 @@ class FileReader {
   FileBytes read(const std::string &path, const Allocate &allocate);
 
   /** Reads a member of an archive, which stays open for those to come. Otherwise the same, except that a member may be
-   * empty. */
+   * empty, and that the archive must have its size. */
   FileBytes read(const Member &member, const Allocate &allocate);
 
  private:

@@ -1,11 +1,13 @@
 #include "input/sample_reader.h"
 
+#include <cerrno>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "checks/image_size.h"
 #include "dataset/companions.h"
+#include "dataset/counted.h"
 #include "dataset/file_format.h"
 
 namespace dali_l3::loader {
@@ -26,6 +28,12 @@ void require_equal_sizes(const std::string &path, const std::optional<ImageSize>
   if (!size || !companion_size || *size == *companion_size) return;
   throw std::runtime_error(path + " has " + text_of(*size) + ", but its companion " + companion_path + " has " +
                            text_of(*companion_size));
+}
+
+// What messages of files add that are not as their catalogue says.
+std::string unlike(const Catalogue &catalogue) {
+  if (catalogue.file.empty()) return "";
+  return ", unlike in the catalogue " + catalogue.file + ". Make that anew with dali-l3 index";
 }
 
 }  // namespace
@@ -49,8 +57,7 @@ Sample SampleReader::read(const Catalogue &catalogue, const Entry &entry, bool k
   refuse_lfs_pointer(path, image);
   const FileFormat format = sniff(image);
   if (entry.format != FileFormat::unknown && format != entry.format)
-    throw std::runtime_error(path + " is no longer " + (entry.format == FileFormat::l3 ? "an " : "a ") +
-                             format_name(entry.format) + " file");
+    throw std::runtime_error(path + " is no longer of the format " + format_name(entry.format) + unlike(catalogue));
   check(path, format, image);
   auto last = sample.companions.before_begin();
   for (const File &file : entry.companions) {
@@ -67,9 +74,25 @@ Sample SampleReader::read(const Catalogue &catalogue, const Entry &entry, bool k
 }
 
 FileBytes SampleReader::read_file(const Catalogue &catalogue, const File &file, const FileReader::Allocate &allocate) {
+  try {
+    FileBytes bytes = read_as_it_is(catalogue, file, allocate);
+    if (!catalogue.file.empty() && bytes.size() != file.size)
+      fail_file(full_name(catalogue, file),
+                "has " + counted(bytes.size(), "byte") + ", and not " + std::to_string(file.size));
+    return bytes;
+  } catch (const FileError &error) {
+    const bool is_misfit = error.number == 0 || error.number == ENOENT || error.number == ENOTDIR;
+    if (catalogue.file.empty() || !is_misfit) throw;
+    throw FileError(error.path, error.problem + unlike(catalogue), error.number);
+  }
+}
+
+FileBytes SampleReader::read_as_it_is(const Catalogue &catalogue, const File &file,
+                                      const FileReader::Allocate &allocate) {
   if (!file.is_member()) return files_.read(full_path(catalogue.root, file.path), allocate);
   const std::string archive = full_path(catalogue.root, catalogue.archives[file.archive]);
-  return files_.read(Member{archive, file.path, file.offset, file.size}, allocate);
+  const uint64_t size = catalogue.archive_sizes.empty() ? 0 : catalogue.archive_sizes[file.archive];
+  return files_.read(Member{archive, file.path, file.offset, file.size, size}, allocate);
 }
 
 void SampleReader::check(const std::string &path, FileFormat format, std::span<const uint8_t> file) const {

@@ -46,7 +46,8 @@ class SampleReader {
    * Reads an entry's files: to the cache if they are to be kept and it has room, else to other memory.
    *
    * @throws std::runtime_error, naming the file, if one cannot be read, is no longer of the format that the catalogue
-   * found, is a pointer of Git LFS, or does not pass the check; or the two files whose sizes differ
+   * found, has another size than the catalogue's file says, is a pointer of Git LFS, or does not pass the check; or the
+   * two files whose sizes differ
    */
   Sample read(const Catalogue &catalogue, const Entry &entry, bool keep);
 
@@ -60,6 +61,7 @@ class SampleReader {
 
  private:
   FileBytes read_file(const Catalogue &catalogue, const File &file, const FileReader::Allocate &allocate);
+  FileBytes read_as_it_is(const Catalogue &catalogue, const File &file, const FileReader::Allocate &allocate);
   void check(const std::string &path, FileFormat format, std::span<const uint8_t> file) const;
 
   const Check check_;

@@ -14,6 +14,16 @@ namespace dali_l3::loader {
 // built with.
 static_assert(_GLIBCXX_RELEASE >= 11, "DALI's order needs the random distributions of libstdc++ 11 or newer");
 
+namespace {
+
+std::vector<uint32_t> catalogue_order(int64_t size) {
+  std::vector<uint32_t> order(size);
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+}  // namespace
+
 FilePlan::FilePlan(const FilePlanOptions &options, int64_t catalogue_size)
     : options_(options),
       size_(catalogue_size),
@@ -30,19 +40,21 @@ FilePlan::FilePlan(const FilePlanOptions &options, int64_t catalogue_size)
 }
 
 void FilePlan::restart() {
-  order_.resize(size_);
-  std::iota(order_.begin(), order_.end(), 0);
-  if (options_.random_shuffle) {
-    shuffle(std::mt19937(kDaliSeed));
-  }
+  whole_.clear();
   std::seed_seq seed{options_.seed};
   random_.seed(seed);
   next_epoch_ = 0;
 }
 
-template <typename Generator>
-void FilePlan::shuffle(Generator generator) {
-  std::shuffle(order_.begin(), order_.end(), generator);
+// Shuffles the catalogue for an epoch of shuffle_after_epoch.
+void FilePlan::shuffle_whole(int64_t epoch) {
+  if (whole_.empty() || options_.checkpointing) whole_ = catalogue_order(size_);
+  const auto number = static_cast<uint64_t>(epoch) + 1;
+  const auto seed = static_cast<uint64_t>(options_.shuffle_after_epoch_seed.value);
+  if (options_.shuffle_after_epoch_seed.has_32_bits)
+    std::shuffle(whole_.begin(), whole_.end(), std::mt19937(static_cast<uint32_t>(seed + number)));
+  else
+    std::shuffle(whole_.begin(), whole_.end(), std::mt19937_64(seed + (number << 32)));
 }
 
 int FilePlan::shard_of(int64_t epoch) const {
@@ -68,19 +80,24 @@ void FilePlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {
 }
 
 void FilePlan::plan_next(std::vector<PlannedSample> &samples) {
-  if (options_.shuffle_after_epoch) {
-    if (options_.checkpointing) std::iota(order_.begin(), order_.end(), 0);
-    const int64_t number = next_epoch_ + 1;
-    const auto [seed, has_32_bits] = options_.shuffle_after_epoch_seed;
-    if (has_32_bits)
-      shuffle(std::mt19937(static_cast<uint32_t>(static_cast<uint64_t>(seed) + static_cast<uint64_t>(number))));
-    else
-      shuffle(std::mt19937_64(static_cast<uint64_t>(seed) + (static_cast<uint64_t>(number) << 32)));
-  }
-  const int64_t size = epoch_size(next_epoch_);
-  const int64_t start = shard_start(shard_of(next_epoch_), options_.shards.num_shards, size_);
+  const int shard = shard_of(next_epoch_);
+  const int64_t size = epoch_size(next_epoch_), start = shard_start(shard, options_.shards.num_shards, size_);
   samples.assign(size, {});
-  for (int64_t i = 0; i < size; i++) samples[i].entry = order_[start + i];
+  if (options_.shuffle_after_epoch) {
+    shuffle_whole(next_epoch_);
+    for (int64_t i = 0; i < size; i++) samples[i].entry = whole_[start + i];
+    if (options_.checkpointing) whole_ = std::vector<uint32_t>();
+  } else if (options_.random_shuffle) {
+    if (part_of_ != shard) {
+      std::vector<uint32_t> order = catalogue_order(size_);
+      std::shuffle(order.begin(), order.end(), std::mt19937(kDaliSeed));
+      part_.assign(order.begin() + start, order.begin() + start + size);
+      part_of_ = shard;
+    }
+    for (int64_t i = 0; i < size; i++) samples[i].entry = part_[i];
+  } else {
+    for (int64_t i = 0; i < size; i++) samples[i].entry = static_cast<uint32_t>(start + i);
+  }
 
   // The buffer holds the next initial_fill samples of the shard. DALI delivers one of them at random and the oldest
   // takes its place.

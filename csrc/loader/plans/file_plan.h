@@ -39,16 +39,20 @@ class FilePlan final : public EpochPlan {
 
  private:
   void restart();
-  template <typename Generator>
-  void shuffle(Generator generator);
+  void shuffle_whole(int64_t epoch);
   void plan_next(std::vector<PlannedSample> &samples);
   int shard_of(int64_t epoch) const;
 
   const FilePlanOptions options_;
   const int64_t size_;
   const bool stick_to_shard_;
-  std::vector<uint32_t> order_;  // of the whole catalogue
-  std::minstd_rand0 random_;     // of random_shuffle's buffer; runs on across epochs
+  // With shuffle_after_epoch, unless it is found anew for each epoch: the order of the whole catalogue, from which the
+  // next one follows.
+  std::vector<uint32_t> whole_;
+  // With random_shuffle: what a shard gets of the order that it begins with.
+  std::vector<uint32_t> part_;
+  int part_of_ = -1;          // that shard
+  std::minstd_rand0 random_;  // of random_shuffle's buffer; runs on across epochs
   int64_t next_epoch_ = 0;
 };
 

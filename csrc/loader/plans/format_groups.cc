@@ -3,14 +3,48 @@
 #include "plans/format_groups.h"
 
 #include <algorithm>
-#include <map>
-#include <numeric>
+#include <array>
 #include <utility>
 
 #include "plans/deal.h"
 #include "plans/random.h"
 
 namespace dali_l3::loader {
+namespace {
+
+std::vector<uint32_t> shuffled(std::vector<uint32_t> entries, size_t format, bool draw) {
+  constexpr uint64_t kFixedSeed = 0x5348415244;
+  Random random{kFixedSeed, format};
+  if (draw) shuffle(std::span(entries), random);
+  return entries;
+}
+
+// Of `size` entries.
+std::vector<FormatGroup> groups_of(size_t size, auto entry, std::span<const FileFormat> formats,
+                                   const ShardOptions &options, bool draw) {
+  std::array<size_t, kFormats> counts{};
+  for (size_t i = 0; i < size; i++) counts[static_cast<size_t>(formats[entry(i)])]++;
+  std::array<std::vector<uint32_t>, kFormats> by_format;
+  for (size_t f = 0; f < kFormats; f++) by_format[f].reserve(counts[f]);
+  for (size_t i = 0; i < size; i++) by_format[static_cast<size_t>(formats[entry(i)])].push_back(entry(i));
+
+  const Deal deal(options, static_cast<int64_t>(size));
+  std::vector<FormatGroup> groups;
+  int64_t begin = 0;
+  for (size_t f = 0; f < kFormats; f++) {
+    const std::vector<uint32_t> entries = shuffled(std::move(by_format[f]), f, draw);
+    const int64_t end = begin + static_cast<int64_t>(entries.size());
+    const auto [first, count] = deal.of(begin, end);
+    FormatGroup group{static_cast<FileFormat>(f), {entries.begin() + first, entries.begin() + first + count}};
+    std::sort(group.entries.begin(), group.entries.end());
+    if (count > 0) groups.push_back(std::move(group));
+    begin = end;
+  }
+  return groups;
+}
+
+}  // namespace
+
 int64_t sample_count(std::span<const FormatGroup> groups) {
   int64_t count = 0;
   for (const FormatGroup &group : groups) count += static_cast<int64_t>(group.entries.size());
@@ -19,34 +53,12 @@ int64_t sample_count(std::span<const FormatGroup> groups) {
 
 std::vector<FormatGroup> format_groups(std::span<const FileFormat> formats, const ShardOptions &options, bool draw) {
   check_shards(options, static_cast<int64_t>(formats.size()));
-  std::vector<uint32_t> all(formats.size());
-  std::iota(all.begin(), all.end(), 0);
-  return format_groups(all, formats, options, draw);
+  return groups_of(formats.size(), [](size_t i) { return static_cast<uint32_t>(i); }, formats, options, draw);
 }
 
 std::vector<FormatGroup> format_groups(std::span<const uint32_t> some, std::span<const FileFormat> formats,
                                        const ShardOptions &options, bool draw) {
-  const auto size = static_cast<int64_t>(some.size());
-  std::map<FileFormat, std::vector<uint32_t>> by_format;
-  for (const uint32_t entry : some) by_format[formats[entry]].push_back(entry);
-
-  const Deal deal(options, size);
-  std::vector<FormatGroup> groups;
-  int64_t begin = 0;
-  for (auto &[format, entries] : by_format) {
-    if (draw) {
-      constexpr uint64_t kFixedSeed = 0x5348415244;
-      Random random{kFixedSeed, static_cast<uint64_t>(format)};
-      shuffle(std::span(entries), random);
-    }
-    const int64_t end = begin + static_cast<int64_t>(entries.size());
-    const auto [first, count] = deal.of(begin, end);
-    FormatGroup group{format, {entries.begin() + first, entries.begin() + first + count}};
-    std::sort(group.entries.begin(), group.entries.end());
-    if (count > 0) groups.push_back(std::move(group));
-    begin = end;
-  }
-  return groups;
+  return groups_of(some.size(), [&](size_t i) { return some[i]; }, formats, options, draw);
 }
 
 }  // namespace dali_l3::loader

@@ -12,14 +12,24 @@
 
 namespace dali_l3::loader {
 
-LiquidPlan::LiquidPlan(const LiquidPlanOptions &options, std::vector<FormatGroup> groups,
-                       std::span<const uint64_t> bytes)
-    : options_(options),
-      groups_(std::move(groups)),
-      bytes_(bytes.begin(), bytes.end()),
-      size_(sample_count(groups_)),
-      held_(groups_.size()),
-      kept_(bytes.size()) {
+namespace {
+
+// Of memory, where entries take more bytes than a number of 32 bits can say: then they take whole pages.
+constexpr uint64_t kLargeUnit = 4096;
+
+}  // namespace
+
+LiquidPlan::LiquidPlan(const LiquidPlanOptions &options, const std::vector<FormatGroup> &groups, const BytesOf &bytes)
+    : options_(options), size_(sample_count(groups)), held_(groups.size()), kept_(static_cast<size_t>(size_)) {
+  entries_.reserve(kept_.size());
+  units_.reserve(kept_.size());
+  for (const FormatGroup &group : groups) {
+    entries_.insert(entries_.end(), group.entries.begin(), group.entries.end());
+    ends_.push_back(entries_.size());
+  }
+  if (std::ranges::any_of(entries_, [&](uint32_t entry) { return bytes(entry) > UINT32_MAX; })) unit_ = kLargeUnit;
+  for (const uint32_t entry : entries_)
+    units_.push_back(static_cast<uint32_t>(std::min<uint64_t>((bytes(entry) + unit_ - 1) / unit_, UINT32_MAX)));
   first_epochs_fit(find_ratio());  // for peak_bytes_
   restart(ratio_);
 }
@@ -50,8 +60,8 @@ bool LiquidPlan::first_epochs_fit(int64_t ratio) {
 
 void LiquidPlan::restart(int64_t ratio) {
   ratio_ = ratio;
-  for (size_t i = 0; i < groups_.size(); i++)
-    held_[i] = static_cast<int64_t>(groups_[i].entries.size()) * ratio / size_;
+  for (size_t i = 0; i < ends_.size(); i++)
+    held_[i] = static_cast<int64_t>(ends_[i] - (i == 0 ? 0 : ends_[i - 1])) * ratio / size_;
   next_epoch_ = 0;
   kept_.assign(kept_.size(), false);
   held_bytes_ = 0;
@@ -60,6 +70,7 @@ void LiquidPlan::restart(int64_t ratio) {
 void LiquidPlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {
   if (epoch < next_epoch_) restart(ratio_);
   while (next_epoch_ <= epoch) plan_next(samples, true);
+  for (PlannedSample &sample : samples) sample.entry = entries_[sample.entry];
 }
 
 // Returns false, with the epoch half planned, where it passes the limit and may not be repaired.
@@ -68,9 +79,9 @@ bool LiquidPlan::plan_next(std::vector<PlannedSample> &samples, bool may_repair)
   const int64_t epoch = next_epoch_++;
   Random random = epoch_random(options_.seed, static_cast<uint64_t>(epoch), options_.shards.shard_id);
   std::vector<Stratum> strata;
-  for (size_t i = 0; i < groups_.size(); i++) {
+  for (uint32_t i = 0, entry = 0; i < ends_.size(); i++) {
     Stratum &stratum = strata.emplace_back(Stratum{.kept = held_[i]});
-    for (const uint32_t entry : groups_[i].entries) (kept_[entry] ? stratum.hits : stratum.misses).push_back(entry);
+    for (; entry < ends_[i]; entry++) (kept_[entry] ? stratum.hits : stratum.misses).push_back(entry);
     shuffle(std::span(stratum.hits), random);
     if (!options_.sequential) shuffle(std::span(stratum.misses), random);
   }
@@ -139,7 +150,8 @@ void LiquidPlan::keep_more_hits(std::span<PlannedSample> segment, std::span<cons
   int64_t excess = held_bytes_ + growth(segment) - static_cast<int64_t>(options_.cache_bytes);
   for (const auto &[miss, hit, saved] : swaps) {
     if (excess <= 0) break;
-    std::swap(miss->keep, hit->keep);
+    miss->keep = false;
+    hit->keep = true;
     excess -= saved;
   }
 }

@@ -35,9 +35,9 @@ class LiquidPlan final : public EpochPlan {
  public:
   /**
    * @param groups the shard's, at least one
-   * @param bytes of memory that each entry of the catalogue takes; together below 2^63
+   * @param bytes of memory that entries take; together below 2^63
    */
-  LiquidPlan(const LiquidPlanOptions &options, std::vector<FormatGroup> groups, std::span<const uint64_t> bytes);
+  LiquidPlan(const LiquidPlanOptions &options, const std::vector<FormatGroup> &groups, const BytesOf &bytes);
 
   int64_t epoch_size(int64_t) const override { return size_; }
   void plan(int64_t epoch, std::vector<PlannedSample> &samples) override;
@@ -55,19 +55,23 @@ class LiquidPlan final : public EpochPlan {
   void restart(int64_t ratio);
   bool plan_next(std::vector<PlannedSample> &samples, bool may_repair);
   int64_t growth(std::span<const PlannedSample> segment) const;
-  int64_t size_of(const PlannedSample &sample) const { return static_cast<int64_t>(bytes_[sample.entry]); }
+  int64_t size_of(const PlannedSample &sample) const { return static_cast<int64_t>(units_[sample.entry] * unit_); }
   void keep_more_hits(std::span<PlannedSample> segment, std::span<const CacheCounts> counts) const;
 
   const LiquidPlanOptions options_;
-  const std::vector<FormatGroup> groups_;
-  const std::vector<uint64_t> bytes_;  // of every entry of the catalogue
-  const int64_t size_;                 // samples of the shard
-  int64_t ratio_ = 0;                  // h in units of 1 / size_
+  // While an epoch is planned, entries are their numbers in the shard: one group after the other. @{
+  std::vector<uint32_t> entries_;  // of the catalogue
+  std::vector<size_t> ends_;       // of each group
+  std::vector<uint32_t> units_;    // of memory
+  uint64_t unit_ = 1;              // bytes
+  // @}
+  const int64_t size_;  // samples of the shard
+  int64_t ratio_ = 0;   // h in units of 1 / size_
   std::vector<int64_t> held_;
 
   // As of the end of the last epoch planned.
   int64_t next_epoch_ = 0;
-  std::vector<bool> kept_;  // of every entry of the catalogue: to be hit in the next epoch
+  std::vector<bool> kept_;  // of every entry: to be hit in the next epoch
   int64_t held_bytes_ = 0;
   int64_t peak_bytes_ = 0;
 };

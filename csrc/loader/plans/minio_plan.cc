@@ -8,23 +8,23 @@
 
 namespace dali_l3::loader {
 
-MinioPlan::MinioPlan(const ShardOptions &options, std::vector<FormatGroup> groups, std::span<const uint64_t> bytes,
-                     uint64_t cache_bytes, uint64_t seed)
-    : is_held_(bytes.size()), held_(groups.size()), mix_(options, groups, true, seed) {
+MinioPlan::MinioPlan(const ShardOptions &options, std::vector<FormatGroup> groups, const BytesOf &bytes,
+                     size_t catalogue_size, uint64_t cache_bytes, uint64_t seed)
+    : is_held_(catalogue_size), held_(groups.size()), mix_(options, groups, true, seed) {
   struct Candidate {
-    uint32_t entry;
-    size_t group;
+    uint32_t entry, group;
   };
   std::vector<Candidate> candidates;
-  for (size_t group = 0; group < groups.size(); group++) {
+  for (uint32_t group = 0; group < groups.size(); group++) {
     for (const uint32_t entry : groups[group].entries) candidates.push_back({entry, group});
   }
   constexpr uint64_t kNoEpoch = UINT64_MAX;
   Random random = epoch_random(seed, kNoEpoch, options.shard_id);
   shuffle(std::span(candidates), random);
   for (const auto [entry, group] : candidates) {
-    if (bytes[entry] > cache_bytes - held_bytes_) continue;
-    held_bytes_ += bytes[entry];
+    const uint64_t size = bytes(entry);
+    if (size > cache_bytes - held_bytes_) continue;
+    held_bytes_ += size;
     is_held_[entry] = true;
     held_[group]++;
   }

@@ -15,10 +15,11 @@ class MinioPlan final : public EpochPlan {
  public:
   /**
    * @param groups the shard's, at least one
-   * @param bytes of memory that each entry of the catalogue takes; together below 2^63
+   * @param bytes of memory that entries take; together below 2^63
+   * @param catalogue_size number of entries, of all shards
    * @param cache_bytes limit of what is held
    */
-  MinioPlan(const ShardOptions &options, std::vector<FormatGroup> groups, std::span<const uint64_t> bytes,
+  MinioPlan(const ShardOptions &options, std::vector<FormatGroup> groups, const BytesOf &bytes, size_t catalogue_size,
             uint64_t cache_bytes, uint64_t seed);
 
   int64_t epoch_size(int64_t epoch) const override { return mix_.epoch_size(epoch); }

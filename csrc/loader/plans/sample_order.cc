@@ -13,6 +13,9 @@ namespace {
 constexpr int64_t kMostDelivered = int64_t{1} << 36;  // samples: some 80 days at 10,000/s
 constexpr int64_t kMostEpochs = int64_t{1} << 24;
 
+// Of PlannedSample::epoch.
+constexpr uint32_t kEpochBits = (uint32_t{1} << 29) - 1;
+
 }  // namespace
 
 SampleOrder::SampleOrder(const ShardOptions &options, int64_t catalogue_size, std::unique_ptr<EpochPlan> plan)
@@ -26,8 +29,9 @@ int64_t SampleOrder::padded_size(int64_t epoch) const {
 }
 
 void SampleOrder::begin_epoch(int64_t epoch) {
+  samples_.reserve(static_cast<size_t>(plan_->epoch_size(epoch)));  // not twice that, as a vector grows
   plan_->plan(epoch, samples_);
-  for (PlannedSample &sample : samples_) sample.epoch = static_cast<uint32_t>(epoch);
+  for (PlannedSample &sample : samples_) sample.epoch = static_cast<uint32_t>(epoch) & kEpochBits;
   epoch_ = epoch;
   epoch_end_ = padded_size(epoch);
   position_ = 0;

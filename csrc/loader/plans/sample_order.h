@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -13,12 +14,18 @@ namespace dali_l3::loader {
 /** One place in a batch. */
 struct PlannedSample {
   uint32_t entry = 0;  ///< index into the catalogue's entries
-  bool hit = false;   ///< held in memory since it was last kept, perhaps earlier in the same batch; not in memory if it
-                      ///< comes for the first time
-  bool keep = false;  ///< to be held in memory until it comes again
-  bool padding = false;  ///< repeats the sample before it, which may be in the batch before; neither hit nor keep
-  uint32_t epoch = 0;    ///< 0-based; that of the padded sample for padding
+  /** Held in memory since it was last kept, perhaps earlier in the same batch; not in memory if it comes for the first
+   * time. */
+  bool hit : 1 = false;
+  bool keep : 1 = false;  ///< to be held in memory until it comes again
+  /** Repeats the sample before it, which may be in the batch before; neither hit nor keep. */
+  bool padding : 1 = false;
+  uint32_t epoch : 29 = 0;  ///< 0-based; that of the padded sample for padding
 };
+static_assert(sizeof(PlannedSample) == 8);  // there is one for each sample of a shard
+
+/** Bytes of memory that an entry of the catalogue takes. */
+using BytesOf = std::function<uint64_t(uint32_t entry)>;
 
 /** What one reader delivers, epoch by epoch: a pure function of the plan's options and the epoch's number. */
 class EpochPlan {

@@ -45,7 +45,7 @@ class WeightedDraws {
   /** How often the shard draws each entry in an epoch, on average. */
   std::vector<double> rates() const;
 
-  int64_t catalogue_size() const { return static_cast<int64_t>(counts_.size()); }
+  int64_t catalogue_size() const { return static_cast<int64_t>(catalogue_size_); }
 
  private:
   // The entries of a cell form a circle. Each epoch goes on where the one before has stopped.
@@ -61,18 +61,17 @@ class WeightedDraws {
   };
 
   void restart();
-  void count(const std::vector<int64_t> &cell_counts);
+  std::vector<uint32_t> count(const std::vector<int64_t> &cell_counts);
 
   const ShardOptions options_;
   const ProportionalCounts first_;
   const Deal deal_;
-  std::vector<uint32_t> cell_of_;
+  const size_t catalogue_size_;
   std::vector<Circle> circles_;  // of each cell
   std::vector<Stratum> strata_;  // by format
 
   // As of the epoch drawn last.
   ProportionalCounts cell_counts_;
-  std::vector<int64_t> counts_;  // draws of each entry
   int64_t next_epoch_ = 0;
 };
 

@@ -11,7 +11,7 @@
 
 namespace dali_l3::loader {
 
-WeightedPlan::WeightedPlan(const WeightedPlanOptions &options, WeightedDraws draws, std::span<const uint64_t> bytes)
+WeightedPlan::WeightedPlan(const WeightedPlanOptions &options, WeightedDraws draws, const BytesOf &bytes)
     : options_(options),
       draws_(std::move(draws)),
       size_(shard_size(options.shards.shard_id, options.shards.num_shards, options.epoch_size)),
@@ -20,7 +20,7 @@ WeightedPlan::WeightedPlan(const WeightedPlanOptions &options, WeightedDraws dra
   if (options.cache_bytes > 0) hold(bytes);
 }
 
-void WeightedPlan::hold(std::span<const uint64_t> bytes) {
+void WeightedPlan::hold(const BytesOf &bytes) {
   const std::vector<double> rates = draws_.rates();
   std::vector<uint32_t> candidates;
   for (uint32_t i = 0; i < rates.size(); i++)
@@ -31,8 +31,9 @@ void WeightedPlan::hold(std::span<const uint64_t> bytes) {
   std::stable_sort(candidates.begin(), candidates.end(), [&](uint32_t a, uint32_t b) { return rates[a] > rates[b]; });
   double hits = 0;
   for (const uint32_t entry : candidates) {
-    if (bytes[entry] > options_.cache_bytes - held_bytes_) continue;
-    held_bytes_ += bytes[entry];
+    const uint64_t size = bytes(entry);
+    if (size > options_.cache_bytes - held_bytes_) continue;
+    held_bytes_ += size;
     is_held_[entry] = true;
     hits += rates[entry];
   }

@@ -28,8 +28,8 @@ struct WeightedPlanOptions {
  */
 class WeightedPlan final : public EpochPlan {
  public:
-  /** @param bytes of memory that each entry of the catalogue takes; together below 2^63 */
-  WeightedPlan(const WeightedPlanOptions &options, WeightedDraws draws, std::span<const uint64_t> bytes);
+  /** @param bytes of memory that entries take; together below 2^63 */
+  WeightedPlan(const WeightedPlanOptions &options, WeightedDraws draws, const BytesOf &bytes);
 
   int64_t epoch_size(int64_t) const override { return size_; }
   void plan(int64_t epoch, std::vector<PlannedSample> &samples) override;
@@ -40,7 +40,7 @@ class WeightedPlan final : public EpochPlan {
   uint64_t peak_bytes() const override { return held_bytes_; }
 
  private:
-  void hold(std::span<const uint64_t> bytes);
+  void hold(const BytesOf &bytes);
   Stratum stratum_of(const FormatGroup &group);
 
   const WeightedPlanOptions options_;

@@ -1,7 +1,8 @@
 """The program `dali-l3`.
 
 - `app`: the program as a whole
-- `convert`, `export`, `verify`, `info`, `profile`: a command each
+- `convert`, `export`, `verify`, `info`, `profile`, `index`: a command each
+- `in_units`, `parts`: conversion in units, and shares of the work
 - `common`: options that several commands have, and how they end
 
 Imports no DALI, and image libraries only in the commands that need them.

@@ -48,6 +48,7 @@ def convert_in_units(
     """
     check_workers(ray, workers)
     _check_apart(settings.source, target)
+    _check_report(report, settings.source, target)
     if dry_run:
         samples, passed_over = preview(settings, target)
         finish(Plan(outcomes=passed_over + samples), _nothing(), "converted", report, strict, dry_run)
@@ -59,6 +60,7 @@ def convert_in_units(
     part = part or WHOLE
     units = [unit for unit in range(len(manifest.units)) if part.takes(unit)]
     passed_over = manifest.outcomes_passed_over() if part.index == 1 else []
+    manifest.make_folders()
     if retry_failed:
         forget_failures(manifest, units)
     count = sum(manifest.units[unit].count for unit in units)
@@ -103,6 +105,15 @@ def _check_apart(source: str, target: str) -> None:
 def _is_below(path: str, folder: str) -> bool:
     """Whether an object is the folder, or in it."""
     return f"{path}/".startswith(f"{folder}/")
+
+
+def _check_report(report: str | None, *places: str) -> None:
+    """Raises PlanError if the report would be a file that the conversion reads or writes."""
+    if not report or report == "-":
+        return
+    folders = [folder for place in places for folder in (place, conversion_folder(place))]
+    if report.endswith((".tar", ".idx")) or any(is_inside(report, folder) for folder in folders):
+        raise PlanError(f"{report}: the report must not be named like a shard, nor be where the run reads or writes")
 
 
 def show_status(target: str) -> None:

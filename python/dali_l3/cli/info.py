@@ -11,8 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
+from .. import catalogues
 from ..codec import peek, read_metadata
-from ..errors import L3Error
+from ..errors import ConversionError, L3Error
 from ..files import open_regular
 from ..images.signatures import sniff_file
 from ..jobs.display import printable
@@ -24,10 +25,12 @@ from .common import EXIT_FAILED, complain
 
 
 def info(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="L3 files, or folders with L3 files.")],
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="L3 files, folders with L3 files, or catalogues.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per file.")] = False,
 ) -> None:
-    """Show what L3 files contain.
+    """Show what L3 files, and catalogues of datasets, contain.
 
     Reads headers and metadata but does not decode pixels; use verify for that. Exits with 1 if any file cannot be read.
 
@@ -36,6 +39,7 @@ def info(
     \b
     dali-l3 info photo.l3
     dali-l3 info --json train-l3/ | jq .width
+    dali-l3 info train.l3cat
     """
     shown = failed = False
     for item in itertools.chain.from_iterable(map(_facts_below, paths)):
@@ -79,8 +83,8 @@ def _is_l3(path: str) -> bool:
 def _facts(path: str) -> dict[str, Any] | Outcome:
     """What `info` shows, ready for JSON, or a failure."""
     try:
-        return _inspect(path)
-    except (OSError, L3Error) as error:
+        return catalogues.facts(path) if catalogues.is_catalogue(path) else _inspect(path)
+    except (OSError, L3Error, ConversionError) as error:
         return failure(Task(path), error)
 
 
@@ -115,6 +119,8 @@ def _inspect(path: str) -> dict[str, Any]:
 
 def _describe(facts: dict[str, Any]) -> str:
     """The facts as lines of text."""
+    if "samples" in facts:
+        return "\n".join(map(printable, catalogues.describe(facts).split("\n")))
     format_name = (
         "published prototype" if facts["prototype"] else f"version {facts['version']}, profile {facts['profile']}"
     )

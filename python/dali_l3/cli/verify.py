@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import functools
+import os
 from typing import Annotated
 
 import typer
 
+from .. import catalogues
 from ..conversion.quarantine import Quarantine
 from ..conversion.verifying import plan_verification, prepare_process, verify_file
 from ..images import DEFAULT_MAX_PIXELS
 from ..images.stored import ReadOptions
+from ..jobs.display import console, printable
 from ..jobs.planning import PlanError
 from ..jobs.running import run_plan
 from ..jobs.workers import Limits
+from ..wording import counted
 from .cluster import RayOption, runner
-from .common import MaxPixels, ReportFile, Strict, Timeout, Workers, finish
+from .common import EXIT_FAILED, MaxPixels, ReportFile, Strict, Timeout, Workers, finish
 from .parts import PartOption, parse_part
+
+_SHOWN = 100  # differences of a catalogue
 
 
 def verify(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Image files, or folders with images.")],
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="Image files, folders with images, or catalogues.")
+    ],
     quarantine: Annotated[
         str | None,
         typer.Option(
@@ -42,6 +50,9 @@ def verify(
     Decodes each file completely and checks every checksum in it. Skips files that are not images, and images that
     convert cannot keep exactly, such as CMYK; these are not verified.
 
+    Of a catalogue (*.l3cat) it tells what has changed since that was made: files that are missing or have another size
+    or format, and new ones.
+
     Exits with 1 if any file is damaged, missing or cannot be read.
 
     Examples:
@@ -50,7 +61,14 @@ def verify(
     dali-l3 verify photo.l3
     dali-l3 verify train-l3/ val-l3/ --report verified.jsonl
     dali-l3 verify train/ --quarantine damaged/
+    dali-l3 verify train.l3cat
     """
+    listed = [path for path in paths if catalogues.is_catalogue(path)]
+    if listed:
+        if len(listed) < len(paths) or quarantine or report:
+            raise PlanError("catalogues are verified by themselves, without --quarantine and --report")
+        _verify_catalogues(listed, workers)
+        return
     keeper = Quarantine(quarantine, paths) if quarantine else None
     work = parse_part(part).of(plan_verification(paths, quarantine))
     function = functools.partial(verify_file, options=ReadOptions(max_pixels))
@@ -58,3 +76,20 @@ def verify(
     totals = finish(work, keeper.receive(outcomes) if keeper else outcomes, "verified", report, strict)
     if not totals.counts["done"] and not part:
         raise PlanError(f"nothing to verify in {', '.join(paths)}")
+
+
+def _verify_catalogues(paths: list[str], threads: int | None) -> None:
+    failed = False
+    for path in paths:
+        problems = catalogues.compare(path, threads or os.cpu_count() or 1)
+        for problem in problems[:_SHOWN]:
+            console.print(printable(problem))
+        if len(problems) > _SHOWN:
+            console.print("…")
+        result = (
+            f"{counted(len(problems), 'difference')}: make it anew with dali-l3 index" if problems else "fits its files"
+        )
+        console.print(printable(f"{path}: {result}"))
+        failed |= bool(problems)
+    if failed:
+        raise typer.Exit(EXIT_FAILED)

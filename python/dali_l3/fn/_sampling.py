@@ -100,7 +100,7 @@ def _subset(subset: Any) -> dict[str, Any]:
 def _names(path: Path) -> list[str]:
     """The lines of a file."""
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise ValueError(f"subset {path} is not a text file in UTF-8: {error}") from error
     names = [line.strip() for line in lines if line.strip()]

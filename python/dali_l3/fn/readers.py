@@ -43,6 +43,7 @@ def multi_format(
     labels: ArrayLike | None = None,
     label_values: ArrayLike | None = None,
     label_columns: int | None = None,
+    catalogue: StrPath | None = None,
     paths: Sequence[StrPath] | StrPath | None = None,
     index_paths: Sequence[StrPath] | StrPath | None = None,
     ext: Sequence[str] | str | None = None,
@@ -115,6 +116,9 @@ def multi_format(
         label_values: The labels of the `files` as numbers: of shape (files,), (files, label_columns), or all in one
             list, those of the first file first.
 
+        catalogue: A catalogue, as ``dali-l3 index SOURCE -o train.l3cat`` makes it of a folder, a list or shards, in
+            the place of these and of all other arguments that say which samples there are: see docs/catalogue.md. The
+            reader is ready at once, and looks at no file before it reads it.
         paths: Tar archives, the shards of webdataset, that hold the samples, in the place of `file_root`: a path, a
             pattern such as ``"train-*.tar"``, a range such as ``"train-{000..015}.tar"``, a text file named ``*.txt``
             that lists these, or a list of such.
@@ -132,10 +136,9 @@ def multi_format(
 
         subset: Which samples to read, in the order of the dataset: a list of indices into that order (from 0, without
             bad files left out); a list of paths, relative to `file_root` (of samples in archives: names such as
-            ``"train-000.tar:0001.jpg"``), or the path of a text file with one on each
-            line; a part of the dataset, such as 0.1; or where that part begins and ends, such as (0.9, 1.0). A part is
-            drawn at random, holds the classes in proportion, and has no sample in common with parts that do not overlap
-            it.
+            ``"train-000.tar:0001.jpg"``), or the path of a text file with one on each line; a part of the dataset, such
+            as 0.1; or where that part begins and ends, such as (0.9, 1.0). A part is drawn at random, holds the classes
+            in proportion, and has no sample in common with parts that do not overlap it.
         subset_seed: Seed of the draw of parts, 0 by default. It does not depend on `seed`.
         weights: How often each sample is drawn in an epoch, compared with the others: a float32 that is not negative
             for each sample, in the order of the dataset (before a subset is taken and bad files are left out). With the
@@ -193,6 +196,7 @@ def liquid(
     labels: ArrayLike | None = None,
     label_values: ArrayLike | None = None,
     label_columns: int | None = None,
+    catalogue: StrPath | None = None,
     paths: Sequence[StrPath] | StrPath | None = None,
     index_paths: Sequence[StrPath] | StrPath | None = None,
     ext: Sequence[str] | str | None = None,
@@ -234,7 +238,7 @@ def liquid(
         cache_size: Memory for files that are kept from epoch to epoch: bytes, a string such as ``"60GiB"``, or a part
             of the memory that this process may use, such as ``"50%"`` (limits of containers count). The reader needs
             more memory for files that the pipeline holds and that are read ahead. (`nvidia.dali.fn.readers.liquid`
-            takes bytes only.)
+            takes no part of the memory.)
         policy: ``"liquid"``: keep a part of every batch for the next epoch. ``"minio"``: keep a fixed random part of
             the shard. ``"none"``: keep nothing.
         read_order: ``"random"`` or, for disks on which seeking is slow, ``"sequential"``.

@@ -66,9 +66,10 @@ def show(outcomes: Outcomes, total: int, verb: str, report: str | None = None, l
         try:
             for outcome in outcomes:
                 totals.counts[outcome.status] += 1
-                totals.source_size += outcome.source_size
-                totals.target_size += outcome.target_size
-                totals.raw_size += outcome.raw_size
+                if outcome.status == "done":
+                    totals.source_size += outcome.source_size
+                    totals.target_size += outcome.target_size
+                    totals.raw_size += outcome.raw_size
                 report_lines.add(outcome)
                 if outcome.status == "failed":
                     console.print(f"failed: {printable(outcome.name)}: {printable(outcome.reason)}")

@@ -27,6 +27,7 @@ class FormatCosts:
     decode_seconds: between images when they are decoded from memory
     decode_cpu_seconds, load_cpu_seconds: CPU time of all threads that decoding takes, and that loading adds to it
     turn: of the format's images in a batch, see `batch_model.simulate`
+    extra_seconds: that an image takes more, with reading and decoding together, than all of the above explain
     """
 
     format: str
@@ -37,6 +38,7 @@ class FormatCosts:
     load_cpu_seconds: float = 0.0
     decode_cpu_seconds: float = 0.0
     turn: int = 0
+    extra_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ class Prediction:
 
     hit_ratio: the part of every batch that comes from memory
     seconds: per image, by stage, as if there were no other: load, decode, cpu (the work of both on all CPUs), copy
-    waiting: seconds per image that the slowest stage waits for others, since batches differ
+    waiting: seconds per image that the slowest stage waits for others, since batches differ, and what formats take
+        beyond that
     """
 
     hit_ratio: float
@@ -107,13 +110,14 @@ def predict(shares: Mapping[str, float], costs: Mapping[str, FormatCosts], condi
         "cpu": cpu / conditions.cpus,
         "copy": conditions.copy_seconds,
     }
+    extra = _mean(shares, costs, "extra_seconds")
     if not conditions.batches:
-        return Prediction(hits, seconds)
+        return Prediction(hits, seconds, extra)
     load = {name: misses * costs[name].load_seconds for name in shares}
     decode = {name: costs[name].decode_seconds for name in shares}
     turns = {name: costs[name].turn for name in shares}
     seconds["decode"], both = simulate(shares, load, decode, turns, conditions.batches)
-    return Prediction(hits, seconds, max(both - max(seconds.values()), 0.0))
+    return Prediction(hits, seconds, max(both - max(seconds.values()), 0.0) + extra)
 
 
 def _per_second(seconds: float) -> float:

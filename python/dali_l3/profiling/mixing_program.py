@@ -99,6 +99,7 @@ def _relax(
     load, decode = column("load_seconds") / unit, column("decode_seconds") / unit
     load_cpu = column("load_cpu_seconds") / (unit * conditions.cpus)
     decode_cpu = column("decode_cpu_seconds") / (unit * conditions.cpus)
+    extra = column("extra_seconds") / unit
     memory = column("memory_bytes")
     available = conditions.cache_size / conditions.images
     scale = max(available, memory.min())  # the solver's tolerances are absolute
@@ -108,25 +109,26 @@ def _relax(
         room = min(conditions.max_bytes / (conditions.images * column("image_bytes").max()), 1.0)
     each, none = np.eye(len(costs)), np.zeros(len(costs))
 
-    # By row: load, decode and cpu take no more than the time; what is kept fits, and so do all files on the disk; hit
-    # ratios are within the range.
+    # By row: load, decode, cpu and copy take no more than the time, each with what formats take beyond them; what is
+    # kept fits, and so do all files on the disk; hit ratios are within the range.
     solution = linprog(
         c=[*size, *size, 1.0],
         A_ub=np.block(
             [
-                [load, none, -1.0],
-                [decode, decode, -1.0],
-                [load_cpu + decode_cpu, decode_cpu, -1.0],
+                [load + extra, extra, -1.0],
+                [decode + extra, decode + extra, -1.0],
+                [load_cpu + decode_cpu + extra, decode_cpu + extra, -1.0],
+                [extra, extra, -1.0],
                 [none, memory / scale, 0.0],
                 [size / _TIE, size / _TIE, 0.0],
                 [low * each, (low - 1) * each, none[:, None]],
                 [-high * each, (1 - high) * each, none[:, None]],
             ]
         ),
-        b_ub=[0, 0, 0, available / scale, room, *none, *none],
+        b_ub=[0, 0, 0, -conditions.copy_seconds / unit, available / scale, room, *none, *none],
         A_eq=[[1.0] * (2 * len(costs)) + [0.0]],
         b_eq=[1],
-        bounds=[(0, 1)] * (2 * len(costs)) + [(conditions.copy_seconds / unit, None)],
+        bounds=[(0, 1)] * (2 * len(costs)) + [(0, None)],
     )
     if not solution.success or solution.x is None or solution.fun is None:
         return None

@@ -86,9 +86,10 @@ class FormatProfile:
     costs: of an image
     load, decode: images/s of reading from the disk, past the page cache, and of decoding from memory, by themselves
     both: images/s of the Liquid reader and the decoder together, with the sample's part of cache_size
-    predicted: images/s that the model gives for `both`
+    predicted: images/s that the model gives for `both`, from all costs but the extra seconds, which are the difference
     psnr: in dB, of pixels that the format changes, on average
     replaced: how many images of the sample it cannot hold: l3-fast took their place
+    others: the largest part of the machine's CPUs that other processes took during one of the measurements
     """
 
     costs: FormatCosts
@@ -98,6 +99,7 @@ class FormatProfile:
     predicted: float
     psnr: float | None = None
     replaced: int = 0
+    others: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -351,15 +353,18 @@ def measure_format(name: str, sample: EncodedSample, setting: Setting, condition
         decode.cpu_seconds,
         turn_of(paths),
     )
+    predicted = predict({name: 1.0}, {name: costs}, alike).throughput
+    extra = max(1 / both.throughput.mean - 1 / predicted, 0.0)
     psnr = [file.psnr for file in sample.files[name] if file.psnr is not None]
     return FormatProfile(
-        costs,
+        dataclasses.replace(costs, extra_seconds=extra),
         load.throughput,
         decode.throughput,
         both.throughput,
-        predict({name: 1.0}, {name: costs}, alike).throughput,
+        predicted,
         statistics.fmean(psnr) if psnr else None,
         sample.replaced(name),
+        max(measured.others for measured in (load, decode, both)),
     )
 
 

@@ -24,7 +24,7 @@ Where a unit runs is up to who calls `run_unit`: `running.run_locally` is one of
 - `samples`: the samples of a source, and the names that they get
 - `manifest`, `planning`: what is to be done; how it is made
 - `sample_conversion`: what is done to one sample, in a worker process
-- `shards`: writes tar shards
+- `shards`, `sequence`: writes tar shards, of samples in order
 - `running`: does one unit, or all that are left, on this machine
 - `records`: what became of units; the state of a conversion; its report
 """

@@ -76,6 +76,7 @@ class Manifest:
     samples_file: the name of the file that lists the samples, which holds the digest of its content
     units: the part of that file for each unit
     passed_over: the part with the outcomes of files that belong to no sample
+    folders: the part with the folders of the source, if the output mirrors them
     """
 
     target: str
@@ -83,6 +84,7 @@ class Manifest:
     samples_file: str
     units: tuple[Part, ...]
     passed_over: Part
+    folders: Part
 
     @property
     def storage(self) -> Storage:
@@ -107,6 +109,11 @@ class Manifest:
             return [Outcome.from_json(line) for line in self._lines(self.passed_over)]
         except (KeyError, TypeError, ValueError) as error:
             raise self._damaged() from error
+
+    def make_folders(self) -> None:
+        """Makes the folders of the output, even empty ones: readers number classes by them. Raises as `samples_of`."""
+        paths = [json.loads(line) for line in self._lines(self.folders)]
+        self.storage.make_folders(f"{self.target}/{path}" for path in paths)
 
     def _lines(self, part: Part) -> list[bytes]:
         lines = self.storage.read(f"{self.folder}/{self.samples_file}", part.begin, part.size).splitlines()
@@ -139,8 +146,9 @@ class Manifest:
         try:
             if content["version"] == _VERSION:
                 units = tuple(Part(**part) for part in content["units"])
-                settings, passed_over = Settings.from_json(content["settings"]), Part(**content["passed_over"])
-                return cls(target, settings, content["samples_file"], units, passed_over)
+                settings = Settings.from_json(content["settings"])
+                passed_over, folders = Part(**content["passed_over"]), Part(**content["folders"])
+                return cls(target, settings, content["samples_file"], units, passed_over, folders)
         except (KeyError, TypeError) as error:
             raise PlanError(f"{path}: not a manifest of a conversion") from error
         raise PlanError(f"{path}: of version {content['version']}; this version of dali_l3 reads {_VERSION}")

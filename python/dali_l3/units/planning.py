@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
-from collections.abc import Iterable
+import json
 
 from ..images.reading import prepare_process
 from ..jobs.outcomes import Outcome
@@ -82,9 +82,11 @@ def _position(key: str, seed: int) -> bytes:
     return hashlib.blake2b(b"%d\0%b" % (seed, key.encode(errors="surrogateescape")), digest_size=16).digest()
 
 
-def _written(samples: Iterable[Sample], outcomes: Iterable[Outcome]) -> tuple[list[bytes], str]:
+def _written(samples: list[Sample], outcomes: list[Outcome], folders: list[str]) -> tuple[list[bytes], str]:
     """The lines of the file of samples, and their digest."""
-    lines = [f"{item.to_json()}\n".encode("ascii") for items in (samples, outcomes) for item in items]
+    texts = [sample.to_json() for sample in samples] + [outcome.to_json() for outcome in outcomes]
+    texts += map(json.dumps, folders)
+    lines = [f"{text}\n".encode("ascii") for text in texts]
     digest = hashlib.blake2b(digest_size=16)
     for line in lines:
         digest.update(line)
@@ -94,44 +96,54 @@ def _written(samples: Iterable[Sample], outcomes: Iterable[Outcome]) -> tuple[li
 def _plan(target: str, settings: Settings, workers: int | None) -> Manifest:
     """Lists the samples, cuts them into units, and writes the file that lists them."""
     samples, outcomes = _list(settings)
-    lines, digest = _written(samples, outcomes)
+    folders = [] if settings.shards else _folders(settings.source)
+    lines, digest = _written(samples, outcomes, folders)
     name = f"samples-{digest}.jsonl"
     find_storage(target).write(f"{conversion_folder(target)}/{name}", b"".join(lines))
-    growth = _growth(settings, samples, workers) if settings.shards else 0
-    cuts, expected = [0], 0.0
-    for number, sample in enumerate(samples):
-        size = _expected_size(sample, growth)
-        is_full = expected + size > _FILL * settings.shards if settings.shards else number - cuts[-1] >= _FILES
-        if is_full and number > cuts[-1]:
-            cuts.append(number)
-            expected = 0
-        expected += size
-    cuts += [len(samples)] * (len(samples) > cuts[-1]) + [len(lines)]
-    begins = [0]
-    for line in lines:
-        begins.append(begins[-1] + len(line))
+    cuts = _cut_for_shards(samples, settings, settings.shards, workers) if settings.shards else _cut_evenly(samples)
+    begins = [0, *itertools.accumulate(map(len, lines))]
+    cuts += [len(lines) - len(folders), len(lines)]
     parts = [Part(begins[cut], begins[end] - begins[cut], end - cut) for cut, end in itertools.pairwise(cuts)]
-    return Manifest(target, settings, name, tuple(parts[:-1]), parts[-1])
+    *units, passed_over, mirrored = parts
+    return Manifest(target, settings, name, tuple(units), passed_over, mirrored)
 
 
-def _expected_size(sample: Sample, growth: float) -> float:
-    """Bytes in a shard, where images take `growth` times what they take now."""
-    sizes = [member.size * (growth if member.is_image else 1) for member in sample.members]
-    return sum(map(member_size, sizes)) + (member_size(1) if sample.label else 0)
+def _folders(source: str) -> list[str]:
+    storage = find_storage(source)
+    return storage.tree(source) if storage.archives(source) is None else []
 
 
-def _growth(settings: Settings, samples: list[Sample], workers: int | None) -> float:
+def _cut_evenly(samples: list[Sample]) -> list[int]:
+    """Where units begin whose output are files of a folder, and the number of samples."""
+    return [*range(0, len(samples), _FILES), len(samples)]
+
+
+def _cut_for_shards(samples: list[Sample], settings: Settings, limit: int, workers: int | None) -> list[int]:
+    """Where units begin whose output is a shard of at most `limit` bytes, most likely; and the number of samples."""
+    growth = _growth(samples, settings, workers)
+    cuts, filled = [], float("inf")
+    for number, sample in enumerate(samples):
+        sizes = [member.size * (growth if member.is_image else 1) for member in sample.members]
+        size = sum(map(member_size, sizes)) + (member_size(1) if sample.label else 0)
+        filled += size
+        if filled > _FILL * limit:
+            cuts.append(number)
+            filled = size
+    return [*cuts, len(samples)]
+
+
+def _growth(samples: list[Sample], settings: Settings, workers: int | None) -> float:
     """How many times their size images take once they are converted, from samples all over the source."""
-    step = max(len(samples) // _TRIED, 1)
-    tried = samples[::step][:_TRIED]
+    tried = samples[:: max(len(samples) // _TRIED, 1)][:_TRIED]
+    tasks = {task.target: task for task in (task_of(sample, settings) for sample in tried)}
     before = after = 0
-    tasks = [task_of(sample, settings) for sample in tried]
-    outcomes = run_tasks(convert_sample, tasks, workers, prepare_process)
-    with contextlib.closing(outcomes):
+    with contextlib.closing(run_tasks(convert_sample, tasks.values(), workers, prepare_process)) as outcomes:
         for outcome in outcomes:
             if isinstance(outcome, Converted):
-                before += outcome.source_size
-                after += outcome.target_size
+                members = tasks[outcome.target or ""].sample.members  # files come in their order
+                images = [place for place, member in enumerate(members) if member.is_image]
+                before += sum(members[place].size for place in images)
+                after += sum(len(outcome.files[place][1]) for place in images)
     return after / before if before else 1
 
 
@@ -150,16 +162,14 @@ def _load_unless_empty(target: str) -> Manifest | None:
 
 
 def _check_unchanged(manifest: Manifest) -> None:
-    samples, outcomes = _list(manifest.settings)
-    lines, digest = _written(samples, outcomes)
-    if digest in manifest.samples_file:
+    samples, _ = _list(manifest.settings)
+    planned = {sample for unit in range(len(manifest.units)) for sample in manifest.samples_of(unit)}
+    new, gone = set(samples) - planned, planned.difference(samples)
+    if not new and not gone:
         return
-    before = {sample for unit in range(len(manifest.units)) for sample in manifest.samples_of(unit)}
-    new, gone = set(samples) - before, before - set(samples)
     changed = {sample.key for sample in new} & {sample.key for sample in gone}
-    example = min(sample.source for sample in new | gone) if new | gone else "files that are no samples"
     raise PlanError(
         f"{manifest.settings.source}: has changed since {manifest.folder} was made: {len(changed)} changed, "
-        f"{len(new) - len(changed)} new, {len(gone) - len(changed)} gone, among them {example}. Convert it to another "
-        "folder, or restore it"
+        f"{len(new) - len(changed)} new, {len(gone) - len(changed)} gone, among them "
+        f"{min(sample.source for sample in new | gone)}. Convert it to another folder, or restore it"
     )

@@ -16,7 +16,7 @@ from .manifest import Manifest
 from .records import Record, find_record
 from .sample_conversion import Converted, convert_sample, task_of
 from .sequence import in_order
-from .shards import ShardWriter
+from .shards import writing_shards
 
 _FACTS = [field.name for field in fields(Outcome)]
 
@@ -42,29 +42,13 @@ def run_unit(
 
 
 def _do_unit(manifest: Manifest, unit: int, pool: Pool) -> Record | None:
-    settings, storage = manifest.settings, manifest.storage
-    folder = "" if settings.shards else manifest.target
-    tasks = [task_of(sample, settings, folder) for sample in manifest.samples_of(unit)]
+    folder = "" if manifest.settings.shards else manifest.target
+    tasks = [task_of(sample, manifest.settings, folder) for sample in manifest.samples_of(unit)]
     places = {task.target: place for place, task in enumerate(tasks)}
-    results = pool.run(tasks)
-    outcomes: list[Outcome] = []
-    outputs: dict[str, int] = {}
     try:
-        with contextlib.closing(results):
-            ordered = in_order(_writable(results), lambda result: places[result.target or ""])
-            if settings.shards:
-                with ShardWriter(storage, manifest.target, unit, settings.shards) as writer:
-                    for result in ordered:
-                        shard = writer.add(result.files) if isinstance(result, Converted) else None
-                        outcomes.append(_plain(result, shard and f"{manifest.target}/{shard}"))
-                    if len(outcomes) < len(tasks):
-                        raise _StoppedError
-                outputs = writer.sizes
-            else:
-                outcomes += [_plain(result, result.target) for result in ordered]
-        if len(outcomes) < len(tasks):
-            raise _StoppedError
-        record = Record(unit, outputs, tuple(outcomes))
+        with contextlib.closing(pool.run(tasks)) as results:
+            in_turn = in_order(_unless_unwritable(results), lambda result: places[result.target or ""])
+            record = _collect(manifest, unit, in_turn, len(tasks))
         record.save(manifest)
     except _StoppedError:
         return None
@@ -77,7 +61,23 @@ class _StoppedError(Exception):
     """The unit was stopped before all of its samples were done."""
 
 
-def _writable(results: Outcomes) -> Outcomes:
+def _collect(manifest: Manifest, unit: int, results: Iterable[Outcome], count: int) -> Record:
+    """Writes the shards of a unit, if its output are shards. Raises _StoppedError if there are less than `count`."""
+    limit = manifest.settings.shards
+    outcomes: list[Outcome] = []
+    shards = writing_shards(manifest.storage, manifest.target, unit, limit) if limit else contextlib.nullcontext()
+    with shards as writer:
+        for result in results:
+            target = result.target
+            if writer:
+                target = f"{manifest.target}/{writer.add(result.files)}" if isinstance(result, Converted) else None
+            outcomes.append(_plain(result, target))
+        if len(outcomes) < count:
+            raise _StoppedError
+    return Record(unit, writer.sizes if writer else {}, tuple(outcomes))
+
+
+def _unless_unwritable(results: Outcomes) -> Outcomes:
     """Passes results on. Raises TargetError for one that says that nothing can be written."""
     for result in results:
         if result.unwritable:

@@ -121,6 +121,10 @@ def samples_of_folder(storage: Storage, folder: str) -> Listing:
             else:
                 groups[os.path.basename(entry.path).partition(".")[0]].append(entry)
         for name, group in groups.items():
+            if _is_reserved(os.path.join(directory, name)):
+                reason = "a name with underscores that webdataset keeps for itself"
+                yield from (Outcome(os.path.join(folder, entry.path), None, "skipped", reason) for entry in group)
+                continue
             for found in _samples_of_group(folder, os.path.join(directory, name), group):
                 if isinstance(found, Outcome):
                     yield found
@@ -143,6 +147,11 @@ def _by_directory(found: Iterable[Entry | Outcome]) -> Iterator[tuple[str, list[
             directory, entries = os.path.dirname(entry.path), []
         entries.append(entry)
     yield directory, entries
+
+
+def _is_reserved(key: str) -> bool:
+    """Whether those who read shards pass a sample of that name over, as __meta__ is."""
+    return any(len(part) >= 4 and part.startswith("__") and part.endswith("__") for part in key.split("/"))
 
 
 def _samples_of_group(folder: str, key: str, group: list[Entry]) -> Listing:

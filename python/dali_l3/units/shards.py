@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import itertools
 import tarfile
 import zlib
-from collections.abc import Sequence
-from contextlib import ExitStack
-from types import TracebackType
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from ..files import target_errors
@@ -20,33 +19,33 @@ _CHUNK = 1 << 20  # bytes that are read at once
 _ENCODING, _ERRORS = "utf-8", "surrogateescape"  # as Python has names of files
 
 
-class ShardWriter:
-    """Writes the shards of one unit: shard-000012.tar and, if its samples do not fit into that, shard-000012_01.tar, ….
+@contextlib.contextmanager
+def writing_shards(storage: Storage, folder: str, unit: int, limit: int) -> Iterator[ShardWriter]:
+    """The writer of the shards of one unit: shard-000012.tar and, if that gets full, shard-000012_01.tar, ….
 
-    The bytes depend on the samples alone. Each shard appears whole, after it was read back, and then its index. A
-    context manager: what is not whole at its end because something was raised does not appear.
+    The bytes depend on the samples alone. Each shard appears whole, after it was read back, and then its index. What is
+    not whole when anything is raised does not appear.
+
+    limit: bytes of a shard, which one that holds a single sample may exceed
+    """
+    with contextlib.ExitStack() as stack:
+        writer = ShardWriter(storage, folder, unit, limit, stack)
+        yield writer
+        writer.finish()
+
+
+class ShardWriter:
+    """Takes the samples of a unit one after the other. To be had from `writing_shards`.
+
+    sizes: of the shards that are whole: their names and their bytes
     """
 
-    def __init__(self, storage: Storage, folder: str, unit: int, limit: int) -> None:
-        """limit: bytes of a shard, which one that holds a single sample may exceed"""
-        self._storage, self._folder, self._unit, self._limit = storage, folder, unit, limit
-        self._stack = ExitStack()
+    def __init__(self, storage: Storage, folder: str, unit: int, limit: int, stack: contextlib.ExitStack) -> None:
+        """stack: has the shard that is being written, and puts it to its place when it is closed"""
+        self._storage, self._folder, self._unit, self._limit, self._stack = storage, folder, unit, limit, stack
         self._file: BinaryIO | None = None
         self._checksum = 0
         self.sizes: dict[str, int] = {}
-        """Of the shards that are whole: their names and their bytes."""
-
-    def __enter__(self) -> ShardWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self._finish_shard()
-            self._remove_others()
-        else:
-            self._stack.__exit__(kind, error, traceback)
 
     def add(self, files: Sequence[tuple[str, bytes]]) -> str:
         """Adds a sample, given as names and bytes, and returns the name of its shard."""
@@ -70,6 +69,17 @@ class ShardWriter:
         self._file.write(data)
         self._checksum = zlib.crc32(data, self._checksum)
 
+    def finish(self) -> None:
+        """Finishes the last shard, and removes further ones, which a version that makes larger files may have left."""
+        self._finish_shard()
+        names = self._storage.sizes(self._folder)
+        for number in itertools.count(len(self.sizes)):
+            name = _shard_name(self._unit, number)
+            if name not in names:
+                return
+            self._storage.remove(f"{self._folder}/{name}")
+            self._storage.remove(f"{self._folder}/{index_name(name)}")
+
     def _finish_shard(self) -> None:
         if not self._file:
             return
@@ -85,17 +95,6 @@ class ShardWriter:
         self._storage.write(f"{self._folder}/{index_name(name)}", index)
         self._file = None
         self.sizes[name] = size
-
-    def _remove_others(self) -> None:
-        """Removes further shards of the unit, which a version that makes larger files may have left."""
-        for number in itertools.count(len(self.sizes)):
-            name = _shard_name(self._unit, number)
-            try:
-                self._storage.entry(f"{self._folder}/{name}")
-            except FileNotFoundError:
-                return
-            self._storage.remove(f"{self._folder}/{name}")
-            self._storage.remove(f"{self._folder}/{index_name(name)}")
 
 
 def _checksum_of(file: BinaryIO) -> int:

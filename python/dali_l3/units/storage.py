@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -15,7 +15,7 @@ from ..errors import ConversionError
 from ..files import create_atomically, open_regular, remove_stale_partials, target_errors, write_atomically, writing
 from ..jobs.outcomes import Outcome
 from ..jobs.planning import PlanError
-from ..jobs.walking import scan
+from ..jobs.walking import Found, scan
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,13 @@ class Storage(ABC):
     @abstractmethod
     def folders(self, folder: str) -> list[str]:
         """The names of the folders in a folder, sorted, without hidden ones. A folder that is missing has none."""
+
+    def tree(self, folder: str) -> list[str]:
+        """The paths of all folders below a folder, relative to it, where there are folders without files in them."""
+        return []
+
+    def make_folders(self, paths: Iterable[str]) -> None:  # noqa: B027 - where there are none, there is nothing to do
+        """Makes folders, unless they are there, where there are folders without files in them."""
 
     @abstractmethod
     def sizes(self, folder: str) -> dict[str, int]:
@@ -136,6 +143,14 @@ class LocalStorage(Storage):
         except FileNotFoundError:
             return []
 
+    def tree(self, folder: str) -> list[str]:
+        return [found.path for found in scan(folder) if isinstance(found, Found) and found.is_folder and found.path]
+
+    def make_folders(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            with target_errors(path):
+                os.makedirs(path, exist_ok=True)
+
     def sizes(self, folder: str) -> dict[str, int]:
         try:
             with os.scandir(folder) as entries:
@@ -159,16 +174,16 @@ class LocalStorage(Storage):
             raise ConversionError(f"{archive}: {error}") from error
 
     def write(self, path: str, data: bytes, version: str = "") -> None:
-        self._make_folder(path)
+        self.make_folders([os.path.dirname(path)])
         write_atomically(path, data, int(version) if version.isdecimal() else None)
 
     def create(self, path: str, data: bytes) -> bool:
-        self._make_folder(path)
+        self.make_folders([os.path.dirname(path)])
         return create_atomically(path, data)
 
     @contextlib.contextmanager
     def writing(self, path: str) -> Iterator[BinaryIO]:
-        self._make_folder(path)
+        self.make_folders([os.path.dirname(path)])
         with writing(path) as file:
             yield file
 
@@ -179,11 +194,6 @@ class LocalStorage(Storage):
     def clear(self, folder: str) -> None:
         for path, _, _ in os.walk(folder):
             remove_stale_partials(path)
-
-    @staticmethod
-    def _make_folder(path: str) -> None:
-        with target_errors(path):
-            os.makedirs(os.path.dirname(path), exist_ok=True)
 
 
 _LOCAL = LocalStorage()

@@ -109,7 +109,9 @@ TEST(paths_as_people_write_them) {
   CHECK_EQUAL(expanded({"{x}.tar"}), "{x}.tar|");
   CHECK_EQUAL(expanded({"t-{1,10}*"}), "t-1.tar|t-10.tar|t-10.tar|");
   CHECK_EQUAL(expanded({"odd{1..2}*.tar"}), "odd{1..2}*.tar|");
-  write(root + "list.txt", "t-2.tar\r\n\n  s-{1..2}.tar \n/abs.tar\n");
+  write(root + "list.txt",
+        "\xEF\xBB\xBF"
+        "t-2.tar\r\n\n  s-{1..2}.tar \n/abs.tar\n");
   CHECK_EQUAL(joined(expand_paths("paths", {root + "list.txt"})),
               root + "t-2.tar|" + root + "s-1.tar|" + root + "s-2.tar|/abs.tar|");
 
@@ -230,7 +232,7 @@ TEST(labels_of_samples) {
   options.label_columns = 2;
   const Catalogue catalogue = list_dataset(options);
   CHECK_EQUAL(catalogue.entries.size(), 1u);
-  CHECK_EQUAL(catalogue.label_values.at(catalogue.entries[0].label * 2 + 1), 2.5f);
+  CHECK_EQUAL(catalogue.label_values.values()[catalogue.entries[0].label * 2 + 1], 2.5f);
 }
 
 TEST(a_bad_label_concerns_its_own_sample) {

@@ -70,6 +70,12 @@ TEST(formats_are_told_by_signature) {
   const std::pair<std::string, FileFormat> heads[] = {
       {"\x89L3I\r\n\x1a\n"s, FileFormat::l3},
       {"LLL."s, FileFormat::l3},
+      {"\x89L3I\r\n\x1a\n"s + std::string(14, '\0') + '\0', FileFormat::l3_raw},  // the profile, at 22
+      {"\x89L3I\r\n\x1a\n"s + std::string(14, '\0') + '\1', FileFormat::l3_paper},
+      {"\x89L3I\r\n\x1a\n"s + std::string(14, '\0') + '\2', FileFormat::l3},
+      {"\x89L3I\r\n\x1a\n"s + std::string(14, '\0') + '\3', FileFormat::l3},
+      {"\x89L3I\r\n\x1a\n"s + std::string(14, '\0'), FileFormat::l3},  // ends before it
+      {"LLL."s + std::string(28, '\0'), FileFormat::l3},               // has none there
       {kPng, FileFormat::png},
       {kJpeg, FileFormat::jpeg},
       {"BM\0\0\0\0\0\0\0\0\0\0\0\0\x28\0\0\0"s, FileFormat::bmp},
@@ -461,7 +467,7 @@ TEST(where_no_files_are_found_the_error_says_what_there_is) {
   dataset.options.dir_filters = {"*"};
   dataset.options.file_root = dataset.path("");
   CHECK(contains(dataset.error(),
-                 "3 folders, such as root/a, are one level below, and folders in class folders are "
+                 "There are 3 folders, such as root/a, one level below, and folders in class folders are "
                  "passed over: is file_root one level too high?"));
 }
 
@@ -471,7 +477,7 @@ TEST(labels_can_be_vectors) {
   dataset.options.file_list = dataset.path("list.txt");
   dataset.options.label_columns = 2;
   CHECK_EQUAL(dataset.listed(), "a/1.png 0; a/b 2.png 1; ");
-  CHECK(list_dataset(dataset.options).label_values == (std::vector<float>{0.5f, -1000, 7, 0.25f}));
+  CHECK(list_dataset(dataset.options).label_values.own() == (std::vector<float>{0.5f, -1000, 7, 0.25f}));
   dataset.options.label_columns = 1;
   CHECK_EQUAL(dataset.listed(), "a/1.png 0.5 0; a/b 2.png\t+7 1; ");
   dataset.options.label_columns = 3;
@@ -480,11 +486,37 @@ TEST(labels_can_be_vectors) {
   dataset.options.files = {"a/1.png", "a/b 2.png"};
   CHECK(contains(dataset.error(), "label_columns goes with label_values or file_list"));
   dataset.options.label_values = {1, 2, 3, 4, 5, 6};
-  CHECK(list_dataset(dataset.options).label_values == *dataset.options.label_values);
+  CHECK(list_dataset(dataset.options).label_values.own() == *dataset.options.label_values);
   dataset.options.label_values = {1, 2, 3, 4, 5};
   CHECK(contains(dataset.error(), "label_values has 5 numbers, but 2 files with 3 numbers each were given"));
   dataset.options.labels = {1, 2};
   CHECK(contains(dataset.error(), "labels and label_values exclude each other"));
+}
+
+TEST(lists_may_come_from_windows) {
+  Dataset dataset;
+  dataset.write("a/1.png").write("ü 2.png").write("list.txt",
+                                                  "\xEF\xBB\xBF"
+                                                  "a/1.png 3\r\nü 2.png 4\r\n");
+  dataset.options.file_list = dataset.path("list.txt");
+  CHECK_EQUAL(dataset.listed(), "a/1.png 3; ü 2.png 4; ");
+  dataset.options.label_columns = 1;
+  CHECK_EQUAL(dataset.listed(), "a/1.png 0; ü 2.png 1; ");
+  const std::string utf16(
+      "\xFF\xFE"
+      "a\0 \0"
+      "1\0\n\0",
+      10);
+  for (const int columns : {0, 1}) {
+    dataset.options.label_columns = columns;
+    dataset.write("list.txt", utf16);
+    CHECK_EQUAL(dataset.error(), "file_list " + dataset.path("list.txt") +
+                                     " is not a text file in UTF-8: line 1 has a zero byte, as UTF-16 does");
+    for (const char *nothing : {"", "\n \r\n", "\xEF\xBB\xBF"}) {
+      dataset.write("list.txt", nothing);
+      CHECK_EQUAL(dataset.error(), "file_list " + dataset.path("list.txt") + " lists no files");
+    }
+  }
 }
 
 TEST(numbers_that_are_none_are_refused) {

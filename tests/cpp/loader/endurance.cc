@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine.h"
+#include "listed_memory.h"
 #include "plans/format_groups.h"
 #include "plans/liquid_plan.h"
 #include "temporary_folder.h"
@@ -43,10 +44,11 @@ Catalogue write_dataset(const std::string &folder) {
     const bool png = i % 3 != 0;
     std::string bytes = png ? "\x89PNG\r\n\x1a\n" : std::string("BM") + std::string(12, '\0') + '\x28' + "\0\0\0";
     bytes.resize(static_cast<size_t>(100 + i * 6007 % 12000));
-    Entry &entry = catalogue.entries.emplace_back();
+    Entry entry;
     entry.file = {std::to_string(i), bytes.size()};
     entry.label = i;
     entry.format = sniff({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()});
+    catalogue.entries.push_back(entry);
     std::ofstream(folder + "/" + entry.file.path, std::ios::binary) << bytes;
   }
   return catalogue;
@@ -61,7 +63,7 @@ std::unique_ptr<SampleOrder> liquid_order(const Catalogue &catalogue, uint64_t c
     bytes.push_back(block_size(entry.file.size));
   }
   const LiquidPlanOptions options{.shards = shards, .cache_bytes = cache_bytes, .seed = 1};
-  auto plan = std::make_unique<LiquidPlan>(options, format_groups(formats, shards, true), bytes);
+  auto plan = std::make_unique<LiquidPlan>(options, format_groups(formats, shards, true), listed_memory(bytes));
   return std::make_unique<SampleOrder>(shards, kSamples, std::move(plan));
 }
 

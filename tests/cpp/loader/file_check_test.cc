@@ -27,7 +27,7 @@ bool contains(const std::string &text, const std::string &part) { return text.fi
 const std::string kPng = png(chunk("gAMA", "abcd") + chunk("tEXt", "Title\0a picture"s) +
                              chunk("IDAT", std::string(200, 'x')) + chunk("IDAT", "the rest"));
 
-std::string l3() {
+std::string l3(l3_profile profile = L3_PROFILE_FAST) {
   std::string pixels(70 * 66 * 3, '\0');
   for (size_t i = 0; i < pixels.size(); i++) pixels[i] = char(i * 7 + i / 210 * 3);
   l3_image image{};
@@ -39,7 +39,7 @@ std::string l3() {
   image.bits = 8;
   const l3_metadata metadata{"icc", 3, "profile", 7};
   l3_encode_options options{};
-  options.profile = L3_PROFILE_FAST;
+  options.profile = profile;
   options.effort = 1;
   options.checksums = 1;
   options.metadata = &metadata;
@@ -113,6 +113,8 @@ std::string header_problem(const std::string &file) { return problem_of(file, Ch
 
 const std::pair<const char *, std::string> kWhole[] = {
     {"L3", l3()},
+    {"L3 raw", l3(L3_PROFILE_RAW)},
+    {"L3 paper", l3(L3_PROFILE_PAPER)},
     {"PNG", kPng},
     {"PNG of indices", png(chunk("PLTE", "rgb") + chunk("IDAT", "x"), 8, 3)},
     {"JPEG", kJpeg},
@@ -289,6 +291,8 @@ TEST(sizes_of_files_that_are_whole_or_cut_off) {
   const std::pair<std::string, ImageSize> files[] = {
       {kPng, {3, 5}},
       {l3(), {66, 70}},
+      {l3(L3_PROFILE_RAW), {66, 70}},
+      {l3(L3_PROFILE_PAPER), {66, 70}},
       {bmp(40, 300, -200, 8), {200, 300}},
       {bmp(12, 7, 9, 24), {9, 7}},
       {jpeg_with_frame("\x08"s + big(200, 2) + big(300, 2) + "\1\1\x11\0"s), {200, 300}},

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "listed_memory.h"
 #include "plans/liquid_plan.h"
 #include "plans/minio_plan.h"
 #include "plans/mix_plan.h"
@@ -40,16 +41,17 @@ std::unique_ptr<EpochPlan> make_plan(Policy policy, const Dataset &dataset, cons
     for (uint32_t i = 0; i < dataset.bytes.size(); i++) samples.cell_of.push_back(i * i * i % 5);
     const WeightedPlanOptions options{
         .shards = shards, .epoch_size = size, .seed = seed, .cache_bytes = memory, .constant_hits = true};
-    return std::make_unique<WeightedPlan>(options, WeightedDraws(samples, shards, size), dataset.bytes);
+    return std::make_unique<WeightedPlan>(options, WeightedDraws(samples, shards, size), listed_memory(dataset.bytes));
   }
   std::vector<FormatGroup> groups = format_groups(dataset.formats, shards, policy != Policy::mix);
   if (policy == Policy::mix || policy == Policy::shuffled_mix)
     return std::make_unique<MixPlan>(shards, std::move(groups), policy == Policy::shuffled_mix, seed);
   if (policy == Policy::minio)
-    return std::make_unique<MinioPlan>(shards, std::move(groups), dataset.bytes, memory, seed);
+    return std::make_unique<MinioPlan>(shards, std::move(groups), listed_memory(dataset.bytes), dataset.bytes.size(),
+                                       memory, seed);
   const LiquidPlanOptions options{
       .shards = shards, .cache_bytes = memory, .seed = seed, .sequential = policy == Policy::sequential_liquid};
-  return std::make_unique<LiquidPlan>(options, std::move(groups), dataset.bytes);
+  return std::make_unique<LiquidPlan>(options, groups, listed_memory(dataset.bytes));
 }
 
 // FNV-1a, 64 bits.

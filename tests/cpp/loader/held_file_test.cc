@@ -1,16 +1,13 @@
 // What it costs to hold a file in memory, beside the memory of its bytes: counted by an allocator.
-#include <malloc.h>
-
-#include <atomic>
-#include <cstdlib>
 #include <fstream>
 #include <memory>
-#include <new>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "counted_heap.h"
 #include "engine.h"
+#include "listed_memory.h"
 #include "plans/format_groups.h"
 #include "plans/liquid_plan.h"
 #include "plans/minio_plan.h"
@@ -18,29 +15,6 @@
 #include "testing.h"
 
 using namespace dali_l3::loader;
-
-namespace {
-
-std::atomic<int64_t> heap_bytes{0};  // of blocks in use, as large as malloc makes them, with its header
-
-int64_t heap_size(void *block) { return static_cast<int64_t>(malloc_usable_size(block) + sizeof(size_t)); }
-
-}  // namespace
-
-// Not inlined, or the compiler takes malloc and delete for a mismatch.
-[[gnu::noinline]] void *operator new(size_t size) {
-  void *block = std::malloc(size);
-  if (!block) throw std::bad_alloc();
-  heap_bytes += heap_size(block);
-  return block;
-}
-
-[[gnu::noinline]] void operator delete(void *block) noexcept {
-  if (block) heap_bytes -= heap_size(block);
-  std::free(block);
-}
-
-[[gnu::noinline]] void operator delete(void *block, size_t) noexcept { operator delete(block); }
 
 namespace {
 
@@ -55,10 +29,11 @@ Catalogue dataset(const TemporaryFolder &folder, int samples, std::vector<size_t
     std::ofstream(folder.path() + "/" + std::to_string(size)) << "\x89PNG\r\n\x1a\n" << std::string(size - 8, '.');
   for (int i = 0; i < samples; i++) {
     const size_t size = file_sizes[static_cast<size_t>(i * 7919) % file_sizes.size()];
-    Entry &entry = catalogue.entries.emplace_back();
+    Entry entry;
     entry.file = {std::to_string(size), size};
     entry.format = FileFormat::png;
     entry.companions.assign(static_cast<size_t>(companions), entry.file);
+    catalogue.entries.push_back(entry);
   }
   return catalogue;
 }
@@ -82,9 +57,10 @@ Held read(const Catalogue &catalogue, bool liquid, double part, int epochs) {
   std::unique_ptr<EpochPlan> plan;
   if (liquid)
     plan = std::make_unique<LiquidPlan>(LiquidPlanOptions{.shards = shards, .cache_bytes = cache_bytes, .seed = 3},
-                                        format_groups(formats, shards, true), bytes);
+                                        format_groups(formats, shards, true), listed_memory(bytes));
   else
-    plan = std::make_unique<MinioPlan>(shards, format_groups(formats, shards, true), bytes, cache_bytes, 3);
+    plan = std::make_unique<MinioPlan>(shards, format_groups(formats, shards, true), listed_memory(bytes), bytes.size(),
+                                       cache_bytes, 3);
   const auto size = static_cast<int64_t>(catalogue.entries.size());
   const auto held = static_cast<int64_t>(plan->hit_ratio() * static_cast<double>(size) + 0.5);
   Engine engine(catalogue, std::make_unique<SampleOrder>(shards, size, std::move(plan)),

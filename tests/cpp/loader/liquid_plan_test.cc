@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "listed_memory.h"
 #include "orders.h"
 #include "plans/minio_plan.h"
 #include "plans/mix_plan.h"
@@ -25,8 +26,10 @@ struct Case {
 
   int64_t size() const { return static_cast<int64_t>(formats.size()); }
   std::vector<FormatGroup> groups() const { return format_groups(formats, options.shards, true); }
-  LiquidPlan liquid() const { return {options, groups(), bytes}; }
-  MinioPlan minio() const { return {options.shards, groups(), bytes, options.cache_bytes, options.seed}; }
+  LiquidPlan liquid() const { return {options, groups(), listed_memory(bytes)}; }
+  MinioPlan minio() const {
+    return {options.shards, groups(), listed_memory(bytes), bytes.size(), options.cache_bytes, options.seed};
+  }
 };
 
 Case random_case(Random &random) {

@@ -127,7 +127,9 @@ class Training {
       if (std::ranges::max(times) > 1) return false;
     for (int64_t epoch = 0; epoch < this->epoch(); epoch++) {
       const auto times = times_.find(static_cast<uint32_t>(epoch));
-      if (times == times_.end() || std::ranges::count(times->second, 1) != std::ssize(catalogue_.entries)) return false;
+      if (times == times_.end() ||
+          std::ranges::count(times->second, 1) != static_cast<int64_t>(catalogue_.entries.size()))
+        return false;
     }
     return true;
   }
@@ -165,7 +167,7 @@ TEST(every_epoch_is_delivered_exactly_once_whatever_worlds_share_it) {
       const testing::Context context("%s, round %d", name.c_str(), i);
       const uint32_t worlds = 2 + random.below(2);
       for (uint32_t k = 0; k < worlds; k++) {
-        training.go_on(world, random_shards(random, std::ssize(dataset.entries)));
+        training.go_on(world, random_shards(random, static_cast<int64_t>(dataset.entries.size())));
         for (uint32_t batches = random.below(20); batches > 0; batches--) training.deliver_batch();
         CHECK(training.is_exact());
       }
@@ -408,37 +410,41 @@ TEST(arguments_of_liquid_that_the_order_follows_from) {
 TEST(datasets_that_differ) {
   const auto changed = [](bool liquid, auto change) {
     Catalogue other = catalogue(20);
-    change(other);
+    std::vector<Entry> entries(other.entries.begin(), other.entries.end());
+    change(other, entries);
+    other.entries = {};
+    for (const Entry &entry : entries) other.entries.push_back(entry);
     const Sampling sampling = liquid ? liquid_sampling({.shards = {}}) : multi_format_sampling({.shards = {}});
     const std::string text = refusal(own(sampling), first_checkpoint(sampling, other, kSeed), OnMismatch::redistribute);
     return text.substr(0, text.find("\nUse"));
   };
   const std::string start = "The checkpoint does not suit this reader:\n  ";
   for (const bool liquid : {false, true}) {
-    CHECK_EQUAL(changed(liquid, [](Catalogue &) {}), "");
-    CHECK_EQUAL(changed(liquid, [](Catalogue &c) { c.entries.pop_back(); }),
+    CHECK_EQUAL(changed(liquid, [](Catalogue &, std::vector<Entry> &) {}), "");
+    CHECK_EQUAL(changed(liquid, [](Catalogue &, std::vector<Entry> &e) { e.pop_back(); }),
                 start + "files: 20 in the checkpoint, 19 here");
-    CHECK_EQUAL(changed(liquid, [](Catalogue &c) { c.entries[7].file.path = "x"; }),
+    CHECK_EQUAL(changed(liquid, [](Catalogue &, std::vector<Entry> &e) { e[7].file.path = "x"; }),
                 start + "names of the files: not those in the checkpoint");
-    CHECK_EQUAL(changed(liquid, [](Catalogue &c) { std::swap(c.entries[2].file.path, c.entries[3].file.path); }),
+    CHECK_EQUAL(changed(liquid, [](Catalogue &, std::vector<Entry> &e) { std::swap(e[2].file.path, e[3].file.path); }),
                 start + "names of the files: not those in the checkpoint");
-    CHECK_EQUAL(changed(liquid, [](Catalogue &c) { c.entries[19].label = 1; }),
+    CHECK_EQUAL(changed(liquid, [](Catalogue &, std::vector<Entry> &e) { e[19].label = 1; }),
                 start + "labels of the files: not those in the checkpoint");
-    CHECK_EQUAL(changed(liquid, [](Catalogue &c) { c.label_values = {1}; }),
+    CHECK_EQUAL(changed(liquid, [](Catalogue &c, std::vector<Entry> &) { c.label_values.own() = {1}; }),
                 start + "labels of the files: not those in the checkpoint");
     // Where the order does not follow from formats and sizes, nobody may have asked for them.
-    CHECK_EQUAL(changed(liquid, [](Catalogue &c) { c.entries[0].format = FileFormat::gif; }),
+    CHECK_EQUAL(changed(liquid, [](Catalogue &, std::vector<Entry> &e) { e[0].format = FileFormat::gif; }),
                 liquid ? start + "formats of the files: not those in the checkpoint" : "");
-    CHECK_EQUAL(changed(liquid, [](Catalogue &c) { c.entries[0].companions = {{.path = "mask", .size = 5000}}; }),
-                liquid ? start + "sizes of the files: not those in the checkpoint" : "");
-    CHECK_EQUAL(changed(liquid, [](Catalogue &c) { c.entries[0].file.size++; }), "");  // as many pages
+    CHECK_EQUAL(
+        changed(liquid, [](Catalogue &, std::vector<Entry> &e) { e[0].companions = {{.path = "mask", .size = 5000}}; }),
+        liquid ? start + "sizes of the files: not those in the checkpoint" : "");
+    CHECK_EQUAL(changed(liquid, [](Catalogue &, std::vector<Entry> &e) { e[0].file.size++; }), "");  // as many pages
   }
 }
 
 TEST(names_are_told_apart_where_they_meet) {
   Catalogue one, other;
-  for (const char *path : {"ab", "c"}) one.entries.emplace_back().file.path = path;
-  for (const char *path : {"a", "bc"}) other.entries.emplace_back().file.path = path;
+  for (const char *path : {"ab", "c"}) one.entries.push_back("", path, 0);
+  for (const char *path : {"a", "bc"}) other.entries.push_back("", path, 0);
   CHECK(fingerprint(one, false, false) != fingerprint(other, false, false));
 }
 

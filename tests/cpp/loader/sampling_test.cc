@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "listed_memory.h"
 #include "orders.h"
 #include "plans/file_plan.h"
 #include "plans/format_groups.h"
@@ -163,7 +164,7 @@ TEST(weights_take_the_place_of_the_order) {
   const auto plan = [&](const WeightedPlanOptions &options, bool by_format) {
     WeightedSamples samples = weighted_samples(weighting, catalogue());
     if (!by_format) std::fill(samples.formats.begin(), samples.formats.end(), FileFormat::unknown);
-    return WeightedPlan(options, WeightedDraws(samples, kSticky, 50), pages());
+    return WeightedPlan(options, WeightedDraws(samples, kSticky, 50), listed_memory(pages()));
   };
   WeightedPlanOptions options{.shards = kSticky, .epoch_size = 50, .seed = static_cast<uint64_t>(kSeed)};
   for (const bool shuffled : {false, true}) {
@@ -218,17 +219,18 @@ TEST(each_policy_has_its_plan) {
   constexpr uint64_t memory = 300000;
   LiquidArguments arguments{.shards = kShards, .cache_size = memory};
   const LiquidPlanOptions options{.shards = kSticky, .cache_bytes = memory, .seed = static_cast<uint64_t>(kSeed)};
-  CHECK(LiquidPlan(options, groups(true), pages()).hit_ratio() > 0.2);
-  check_plan(liquid_sampling(arguments), LiquidPlan(options, groups(true), pages()));
+  CHECK(LiquidPlan(options, groups(true), listed_memory(pages())).hit_ratio() > 0.2);
+  check_plan(liquid_sampling(arguments), LiquidPlan(options, groups(true), listed_memory(pages())));
 
   arguments.read_order = "sequential";
   LiquidPlanOptions sequential = options;
   sequential.sequential = true;
-  check_plan(liquid_sampling(arguments), LiquidPlan(sequential, groups(true), pages()));
+  check_plan(liquid_sampling(arguments), LiquidPlan(sequential, groups(true), listed_memory(pages())));
 
   arguments.read_order = "random";
   arguments.policy = "minio";
-  check_plan(liquid_sampling(arguments), MinioPlan(kSticky, groups(true), pages(), memory, options.seed));
+  check_plan(liquid_sampling(arguments),
+             MinioPlan(kSticky, groups(true), listed_memory(pages()), kSize, memory, options.seed));
   CHECK_EQUAL(liquid_sampling(arguments).cache_bytes, memory);
 
   arguments.policy = "none";

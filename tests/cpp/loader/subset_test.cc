@@ -14,18 +14,14 @@ using namespace dali_l3::loader;
 namespace {
 
 // Entry i is called "i.png"; labels as given.
-std::vector<Entry> entries(const std::vector<int> &labels) {
-  std::vector<Entry> made;
-  for (const int label : labels) {
-    Entry &entry = made.emplace_back();
-    entry.file.path = std::to_string(made.size() - 1) + ".png";
-    entry.label = label;
-  }
+Entries entries(const std::vector<int> &labels) {
+  Entries made;
+  for (const int label : labels) made.push_back("", std::to_string(made.size()) + ".png", label);
   return made;
 }
 
-std::vector<Entry> selected(const Subset &subset, const std::vector<int> &labels, bool by_label = true) {
-  std::vector<Entry> made = entries(labels);
+Entries selected(const Subset &subset, const std::vector<int> &labels, bool by_label = true) {
+  Entries made = entries(labels);
   select(subset, by_label, made);
   return made;
 }
@@ -63,9 +59,14 @@ TEST(subsets_that_do_not_suit_the_dataset_are_errors) {
   CHECK_EQUAL(error({.range = {{0.5F, 0.51F}}}), "The argument subset leaves none of the 5 samples");
   CHECK_EQUAL(error({.indices = {{1}}, .range = {{0, 1}}}),
               "The arguments subset_indices, subset_files and subset_range exclude each other");
-  for (const std::vector<float> &range : std::vector<std::vector<float>>{
-           {}, {0.5F}, {0.5F, 0.5F}, {-0.1F, 0.5F}, {0, 1.1F}, {NAN, 1}, {0, NAN}, {0, 1, 1}})
-    CHECK(error({.range = range}).starts_with("The argument subset needs a part of the dataset"));
+  for (const std::vector<float> &range :
+       std::vector<std::vector<float>>{{0.5F, 0.5F}, {-0.1F, 0.5F}, {0, 1.1F}, {NAN, 1}, {0, NAN}})
+    CHECK(error({.range = range}).starts_with("The argument subset is the part of the dataset from "));
+  CHECK_EQUAL(error({.range = {{0.6F, 0.4F}}}),
+              "The argument subset is the part of the dataset from 0.6 to 0.4, but both must be from 0 to 1, and the "
+              "first below the second");
+  for (const std::vector<float> &range : std::vector<std::vector<float>>{{}, {0.5F}, {0, 1, 1}})
+    CHECK(error({.range = range}).starts_with("The argument subset_range needs two numbers, "));
 }
 
 TEST(ranges_divide_the_dataset_and_every_class) {
@@ -86,7 +87,7 @@ TEST(ranges_divide_the_dataset_and_every_class) {
       const auto size = std::llround(end * static_cast<double>(labels.size())) -
                         std::llround(begin * static_cast<double>(labels.size()));
       if (size == 0) continue;
-      const std::vector<Entry> some = selected({.range = {{begin, end}}, .seed = i}, labels);
+      const Entries some = selected({.range = {{begin, end}}, .seed = i}, labels);
       CHECK_EQUAL(static_cast<int64_t>(some.size()), size);
       std::map<int, double> counts;
       for (const Entry &entry : some) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "listed_memory.h"
 #include "orders.h"
 #include "plans/random.h"
 #include "testing.h"
@@ -28,7 +29,7 @@ const std::vector<uint64_t> kBytes(50, 4096);
 
 WeightedPlan plan_of(WeightedPlanOptions options) {
   options.epoch_size = kEpochSize;
-  return {options, WeightedDraws(samples(), options.shards, kEpochSize), kBytes};
+  return {options, WeightedDraws(samples(), options.shards, kEpochSize), listed_memory(kBytes)};
 }
 
 TEST(batches_hold_formats_and_hits_in_proportion) {
@@ -86,7 +87,7 @@ TEST(files_that_do_not_fit_are_passed_over) {
   std::vector<uint64_t> bytes = kBytes;
   bytes[0] = 1 << 20;
   const WeightedPlanOptions options{.epoch_size = kEpochSize, .cache_bytes = 4096};
-  WeightedPlan plan(options, WeightedDraws(samples(), options.shards, kEpochSize), bytes);
+  WeightedPlan plan(options, WeightedDraws(samples(), options.shards, kEpochSize), listed_memory(bytes));
   CHECK_EQUAL(plan.peak_bytes(), 4096u);
   CHECK_EQUAL(plan.hit_ratio(), 10.0 / 60);
 }

@@ -13,9 +13,10 @@ namespace {
 Catalogue catalogue(const std::vector<std::pair<int, float>> &samples) {
   Catalogue made;
   for (const auto &[label, weight] : samples) {
-    Entry &entry = made.entries.emplace_back();
+    Entry entry;
     entry.label = label;
     entry.weight = weight;
+    made.entries.push_back(entry);
   }
   return made;
 }

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -118,6 +119,12 @@ class TestInputArrays:
     def test_other_dtypes_are_refused_by_name(self, dtype, name):
         with pytest.raises(TypeError, match=name):
             dali_l3.encode(np.zeros((4, 4), dtype))
+
+    @pytest.mark.parametrize("image", ["photo.png", Path("photo.png"), b"\x89PNG", None, ["a", "b"]])
+    def test_what_is_no_array(self, image):
+        message = f"array must be an image as an array of uint8 or uint16, not {type(image).__name__}"
+        with pytest.raises(TypeError, match=message):
+            dali_l3.encode(image)
 
     @pytest.mark.parametrize(
         ("mode", "advice"),

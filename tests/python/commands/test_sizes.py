@@ -63,6 +63,7 @@ def test_sizes_beyond_64_bits(size):
         "-1",
         "+1",
         "1e9",
+        "0.5",
         "1,5G",
         ".5G",
         "1.",

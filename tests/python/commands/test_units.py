@@ -107,9 +107,16 @@ def test_what_is_done_is_kept_and_what_is_not_is_done(run, source, tmp_path):
     (folder / "records" / "000001.jsonl").unlink()
     (target / "shard-000002.tar").unlink()
     counts = [len(path.read_text().splitlines()) - 1 for path in sorted((folder / "records").iterdir())]
-    output = convert(run, source, target, "--shards", "20KiB")
+    report = tmp_path / "report"
+    output = convert(run, source, target, "--shards", "20KiB", "--report", report)
     assert contents(target) == whole
-    assert " converted" in output
+    outcomes = [json.loads(line) for line in report.read_text().splitlines()]
+    assert sorted(Path(outcome["source"]).stem for outcome in outcomes) == [f"{number:03d}" for number in range(12)]
+    converted = [outcome for outcome in outcomes if outcome["status"] == "done"]
+    assert 0 < len(converted) < 12
+    total = sum(outcome["source_size"] for outcome in converted) / 1e6
+    assert f"{len(converted)} converted, {12 - len(converted)} kept, 0 failed" in output
+    assert f"; {total:.2f} MB became" in output
     assert "12 kept, 0 failed" in convert(run, source, target, "--shards", "20KiB")
     assert sum(counts) < 12
 
@@ -127,6 +134,23 @@ def test_other_options_and_another_source_are_refused(run, source, tmp_path):
     assert "has changed" in output
     assert "1 changed, 1 new, 1 gone" in output
     assert contents(tmp_path / "out") == whole
+
+
+def test_files_that_are_no_samples_may_come_and_go(run, source, tmp_path):
+    convert(run, source, tmp_path / "out", "--shards", "20KiB")
+    (source / "cats" / "notes.txt").write_text("x")
+    assert "12 kept, 0 failed" in convert(run, source, tmp_path / "out", "--shards", "20KiB")
+
+
+def test_shards_are_about_full_however_much_the_images_grow(run, tmp_path):
+    for number in range(80):
+        image = tmp_path / "in" / f"{number:02d}.png"
+        write_png(image, np.full((100, 100 + number % 5), number, np.uint8))  # which grows a lot when stored raw
+        image.with_suffix(".json").write_text(" " * 5000)
+    for profile in ("raw", "fast"):
+        convert(run, tmp_path / "in", tmp_path / profile, "--shards", "200KiB", "--profile", profile)
+        sizes = [path.stat().st_size for path in sorted((tmp_path / profile).glob("*.tar"))]
+        assert all(0.85 * (200 << 10) < size <= 200 << 10 for size in sizes[:-1]), sizes
 
 
 def test_a_folder_that_holds_files_is_refused(run, source, tmp_path):
@@ -190,6 +214,7 @@ def test_a_folder_in_parts_is_that_of_one_run(run, source, tmp_path, monkeypatch
     for index in range(1, 4):
         convert(run, source, tmp_path / "parts", "--part", f"{index}/3")
     assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
+    assert (tmp_path / "parts" / "empty").is_dir()
     dates = [
         {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*.l3")}
         for folder in (tmp_path / "parts", tmp_path / "whole")
@@ -250,11 +275,13 @@ def test_names_of_files(run, tmp_path):
     for number, name in enumerate(names):
         write_png(source / name, noise((5, 6), seed=number))
         images[name.replace(".y.z", "_y_z").removesuffix(".png") + ".l3"] = noise((5, 6), seed=number)
+    write_png(source / "__own__" / "x.png")
     (source / "x.y.json").write_text("{}")
     (source / "plain").write_text("{}")
     output = convert(run, source, tmp_path / "out", "--shards", "1MiB")
     assert "belongs to no image" in output
     assert "no suffix of an image" in output
+    assert "webdataset keeps for itself" in output
     with tarfile.open(tmp_path / "out" / "shard-000000.tar", errors="surrogateescape") as archive:
         found = {name: dali_l3.decode(archive.extractfile(name).read()) for name in archive.getnames()}
     assert found.keys() == images.keys()
@@ -312,6 +339,13 @@ def test_a_dry_run_writes_nothing(run, source, tmp_path):
 def test_options_that_make_no_sense(run, source, tmp_path, options, message):
     assert message in convert(run, source, tmp_path / "out", *options, expect=2)
     assert sorted(os.listdir(tmp_path)) == ["train"]
+
+
+@pytest.mark.parametrize("report", ["out/report", "out.conversion/manifest.json", "train/cats/000.json", "a.tar"])
+def test_a_report_replaces_nothing(run, source, tmp_path, report):
+    (tmp_path / "out").mkdir()
+    options = ("--shards", "20KiB", "--report", tmp_path / report)
+    assert "the report must not be named" in convert(run, source, tmp_path / "out", *options, expect=2)
 
 
 def test_a_target_in_the_source_is_refused(run, source):

@@ -152,6 +152,26 @@ class TestCompiling:
         machine.environment["CXX"] = "no-such-compiler -O2"
         assert "CXX names no-such-compiler, which is not there" in machine.fail()
 
+    def test_the_compiler_may_have_options_and_spaces_in_its_path(self, tmp_path, monkeypatch):
+        from dali_l3 import _adapter_build
+
+        compiler = tmp_path / "my tools" / "g++"
+        compiler.parent.mkdir()
+        compiler.write_text("#!/bin/sh")
+        compiler.chmod(0o755)
+        for value, command in [
+            (str(compiler), [str(compiler)]),
+            (f" {compiler} ", [str(compiler)]),
+            (f"'{compiler}' -O1", [str(compiler), "-O1"]),
+        ]:
+            monkeypatch.setenv("CXX", value)
+            assert _adapter_build.find_compiler() == command
+
+    @pytest.mark.parametrize("variable", ["CXX", "CXXFLAGS"])
+    def test_a_quotation_that_does_not_end_is_an_error_of_the_variable(self, variable, machine):
+        machine.environment[variable] = "it's"
+        assert f"""the variable {variable} is "it's": No closing quotation""" in machine.fail()
+
     def test_a_compiler_that_fails_is_quoted_and_leaves_nothing(self, machine, adapter):
         compiler = machine.folder / "compiler"
         good = compiler.read_text()

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from nvidia.dali import fn, pipeline_def, types
+from PIL import Image
 
+from dali_l3.conversion.converting import convert_image
 from dali_l3.fn import readers
+from dali_l3.images.stored import ReadOptions
 from reading import HEADERS, Reading, grow
 
 pytestmark = [
@@ -104,3 +109,42 @@ def test_coco_panoptic(tmp_path, reader):
         companions=["annotations/panoptic_{dir}/{stem}.png"],
     )
     assert found == {(f"train2017/{name}.jpg", f"annotations/panoptic_train2017/{name}.png") for name in names}
+
+
+def test_masks_with_a_palette(tmp_path, reader):
+    """As in Pascal VOC: as colours in DALI, as numbers in L3, and decoded only where they exist."""
+    numbers = np.tile(np.array([0, 3, 255], np.uint8), (6, 5))
+    mask = Image.fromarray(numbers)
+    mask.putpalette(np.random.default_rng(0).permutation(256).astype(np.uint8).repeat(3).tobytes())
+    (tmp_path / "JPEGImages").mkdir()
+    for name in "abcd":
+        Image.fromarray(np.zeros((6, 15, 3), np.uint8)).save(tmp_path / f"JPEGImages/{name}.jpg")
+    for name in "ac":
+        mask.save(tmp_path / f"JPEGImages/{name}.png")
+        data = convert_image((tmp_path / f"JPEGImages/{name}.png").read_bytes(), options=ReadOptions(palette="index"))
+        (tmp_path / f"JPEGImages/{name}.l3").write_bytes(data)
+
+    @pipeline_def(batch_size=4, num_threads=2, device_id=None, enable_conditionals=True)
+    def pipeline(extension):
+        _, masks, _ = reader(
+            file_root=str(tmp_path),
+            file_filters="*.jpg",
+            companions=[f"{{dir}}/{{stem}}.{extension}"],
+            missing_companions="empty",
+        )
+        if masks.shape()[0] > 0:
+            decoded = fn.decoders.image(masks, output_type=types.GRAY)
+        else:
+            decoded = types.Constant(np.full((1, 1, 1), 255, np.uint8), device="cpu", layout="HWC")
+        return decoded, fn.get_property(masks, key="source_info")
+
+    def masks(extension):
+        decoded, paths = pipeline(extension).run()
+        return {bytes(np.array(paths[i])).decode()[-5:]: np.array(decoded[i])[:, :, 0] for i in range(4)}
+
+    found = masks("l3")
+    for name in "ac":
+        assert np.array_equal(found[f"/{name}.l3"], numbers)
+        assert not np.array_equal(masks("png")[f"{name}.png"], numbers)
+    for name in "bd":
+        assert found[f"{name}.jpg"].tolist() == [[255]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import math
+import re
 import shutil
 import tempfile
 from collections import Counter
@@ -24,6 +25,7 @@ from nvidia.dali import Pipeline, fn
 import dali_l3
 from bmp_files import bmp
 from dali_l3.fn import readers
+from dali_l3.sizes import parse_size
 from reading import HEADERS, Delivered, Reading, file_reader, read, write_dataset
 
 pytestmark = pytest.mark.usefixtures("plugin")
@@ -636,7 +638,20 @@ def test_a_cache_larger_than_the_shard_is_warned_of_once(tmp_path, policy, spare
     Reading(readers.multi_format, batch_size=5, file_root=str(tmp_path)).pass_over(1)
     assert reading.statistics()["cache_bytes_planned"] == needed
     said = f"cache_size is {needed + 1} bytes, but the files of this shard take {needed}: the rest is of no use to it"
-    assert capfd.readouterr().err.count(said) == warnings
+    assert len(re.findall(rf"^\[dali_l3/readers/reader\.cc:\d+\] {said}$", capfd.readouterr().err, re.M)) == warnings
+
+
+@pytest.mark.parametrize("size", [2**20, np.int64(2**20), "1000000", "1MiB", "1.5 mb", "2M"])
+def test_the_operator_itself_takes_sizes_as_people_write_them(tmp_path, size, capfd):
+    write_dataset(tmp_path, {"png": 5})
+    Reading(fn.readers.liquid, file_root=str(tmp_path), cache_size=size)
+    assert f"cache_size is {parse_size(size)} bytes, but the files" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("size", ["much", "50%", 0.5, True])
+def test_what_is_no_size_for_the_operator_itself(dataset, size):
+    with pytest.raises(ValueError, match=f'cache_size is "{size}", but must be a number of bytes, or one with a unit'):
+        Reading(fn.readers.liquid, file_root=str(dataset[0].parent.parent), cache_size=size)
 
 
 # ---- Statistics ----
@@ -672,8 +687,16 @@ class TestStatistics:
         assert batches == list(range(batches[-1] - 4095, batches[-1] + 1))
 
     def test_an_unknown_name(self, dataset):
-        with pytest.raises(ValueError, match="the pipeline has no reader 'other'"):
+        with pytest.raises(ValueError, match="the pipeline has no reader 'other', only 'reader'"):
             dali_l3.reader_stats(reading_of(dataset).pipeline, "other")
+
+    def test_what_is_no_pipeline(self, dataset):
+        with pytest.raises(TypeError, match="pipeline must be a pipeline, or a reader of dynamic mode .*, not list"):
+            dali_l3.reader_stats([], "reader")
+        with pytest.raises(TypeError, match=r"pipeline must be .*, not list"):
+            dali_l3.reader_stats([])
+        with pytest.raises(TypeError, match="name must be the name of a reader in the pipeline"):
+            dali_l3.reader_stats(reading_of(dataset).pipeline)
 
     @pytest.mark.parametrize("lazy_init", [False, True])
     def test_a_pipeline_that_cannot_be_built(self, tmp_path, lazy_init):

@@ -3,11 +3,14 @@
 import itertools
 import math
 import re
+from collections import Counter
 
+import numpy as np
 import pytest
 from nvidia.dali import fn
 
-import dali_l3  # noqa: F401 - registers the reader
+import dali_l3
+from dali_l3.fn import readers
 from reading import Reading, file_reader, format_counts, read, write_dataset
 from versions import DALI, since
 
@@ -141,3 +144,21 @@ def test_batches_hold_the_formats_in_the_proportions_of_the_shard(four_formats, 
             for name, total in totals.items():
                 assert math.floor(total * 7 / size) <= counts[name] <= math.ceil(total * 7 / size)
     assert sorted(sample.path for sample in seen) == [str(path.relative_to(root)) for path in paths]
+
+
+@pytest.mark.parametrize("arguments", [{"mix": "dataset", "random_shuffle": True}, {"cache_size": 25 * 4096}], ids=str)
+def test_profiles_of_l3_are_formats_of_their_own(tmp_path, arguments):
+    (tmp_path / "class").mkdir()
+    counts = {"fast": 35, "raw": 14, "paper": 7}
+    for profile, count in counts.items():
+        for i in range(count):
+            path = tmp_path / "class" / f"{i}-{profile}.l3"
+            path.write_bytes(dali_l3.encode(np.full((2, 3), i, np.uint8), profile=profile))
+    reader = readers.multi_format if "mix" in arguments else readers.liquid
+    reading = Reading(reader, batch_size=8, file_root=str(tmp_path), **arguments)
+    for batch in reading.batches(14):
+        delivered = Counter(sample.path.rpartition("-")[2] for sample in batch)
+        assert delivered == {"fast.l3": 5, "raw.l3": 2, "paper.l3": 1}
+    for part in reading.statistics()["batches"]:
+        counted = {name: each["hits"] + each["misses"] for name, each in part["formats"].items()}
+        assert counted == {"L3": 5, "L3 raw": 2, "L3 paper": 1}

@@ -582,7 +582,7 @@ def test_epochs_of_weights_are_not_redistributed(dataset, reader):
     function, arguments = WEIGHTED[reader]
     checkpoint = Reading(function, checkpointing=True, file_root=dataset, **arguments).pipeline.checkpoint()
     arguments = arguments | {"file_root": dataset, "batch_size": 5, "checkpoint": checkpoint}
-    with pytest.raises(ValueError, match=differs("batch_size", 4, 5) + "\n.*Use the arguments and files"):
+    with pytest.raises(ValueError, match=differs("batch_size", 4, 5) + "\n.*epochs of weights are not shared out anew"):
         Reading(function, on_mismatch="redistribute", **arguments)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import itertools
+import os
 import re
 import textwrap
 from pathlib import Path
 
 import numpy as np
 import pytest
+from nvidia.dali import fn
 from PIL import Image
 
 import dali_l3
@@ -426,6 +428,33 @@ def test_companions_that_may_be_missing(segmentation, reader, capfd):
     assert f"1 of 24 samples has no companion {TEMPLATES[1]}:\n  {segmentation}/b/7.jpg" in warnings
 
 
+@both_readers
+def test_companions_are_called_by_their_own_paths(segmentation, reader):
+    lose(segmentation)
+    (Path(segmentation).parent / "void.png").write_bytes(HEADERS["png"] + b"void")
+    arguments = {"companions": TEMPLATES[:2], "missing_companions": ["../void.png", "empty"]}
+    reading = Reading(reader, file_root=segmentation, batch_size=24, **arguments)
+    for _ in range(2):  # from disk, and from memory
+        *files, _ = reading.pipeline.run()
+        for i in range(24):
+            image, mask, depth = (output[i].source_info() for output in files)
+            stem = image.removesuffix(".jpg")
+            assert mask == ("../void.png" if image == "a/3.jpg" else f"../masks/{stem}.png")
+            assert depth == (image if image == "b/7.jpg" else f"../depth/{image}.l3")
+
+
+@both_readers
+def test_a_broken_mask_is_named_not_its_image(segmentation, reader):
+    (Path(segmentation).parent / "depth/b/5.jpg.l3").write_bytes(HEADERS["l3"][:-1])
+    with pytest.raises(RuntimeError, match=r"\(\.\./depth/b/5\.jpg\.l3\): truncated"):
+        Reading(
+            lambda **arguments: [fn.decoders.l3(reader(**arguments)[1])],
+            file_root=segmentation,
+            companions=TEMPLATES[1],
+            batch_size=24,
+        ).pipeline.run()
+
+
 def test_an_empty_companion_is_kept_and_restored(segmentation):
     lose(segmentation)
     arguments = {"companions": TEMPLATES[:2], "missing_companions": "empty", "cache_size": "1MiB", "batch_size": 6}
@@ -465,6 +494,28 @@ def test_missing_companions_of_none(segmentation, reader):
     for value in ("empty", ["error", "empty"], "mask.png"):
         with pytest.raises(RuntimeError, match=message):
             Reading(reader, file_root=segmentation, missing_companions=value)
+
+
+# ---- Names that are no text ----
+
+
+@pytest.fixture
+def latin(tmp_path):
+    """A root with a file that is named in Latin-1, and empty."""
+    root = grow(tmp_path / "dataset", ["a/1.png", "a/2.png"])
+    Path(root, "a", os.fsdecode(b"\xe9t\xe9.png")).touch()
+    return root
+
+
+@both_readers
+def test_errors_show_names_that_are_not_utf8(latin, reader, tmp_path, capfd):
+    message = re.escape(f"{latin}/a/\\xE9t\\xE9.png: is empty")
+    with pytest.raises(RuntimeError, match=message):
+        Reading(reader, file_root=latin, batch_size=3).batch()
+    assert len(outcome(reader, file_root=latin, on_error="skip")) == 2
+    (tmp_path / "list.txt").write_bytes(b"a/\xe9t\xe9.png 0\na/1.png 1\n")
+    with pytest.raises(RuntimeError, match=message):
+        Reading(reader, file_root=latin, file_list=str(tmp_path / "list.txt")).batch()
 
 
 # ---- Bad files ----

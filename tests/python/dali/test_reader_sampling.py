@@ -119,9 +119,9 @@ def test_companions_and_tables_go_with_a_subset(tmp_path, reader):
         ([2**32], "The argument subset has the index 4294967296, but the dataset has 19 samples"),
         ([3, 3], "The argument subset has the index 3 twice: use weights"),
         (["0/00.jpg", "0/7.png"], "The argument subset names 1 file that the dataset does not have:\n  0/7.png"),
-        (0.0, "The argument subset needs a part of the dataset"),
-        (1.5, "The argument subset needs a part of the dataset"),
-        ((0.6, 0.4), "The argument subset needs a part of the dataset"),
+        (0.0, "The argument subset is the part of the dataset from 0 to 0, but both must be from 0 to 1"),
+        (1.5, "The argument subset is the part of the dataset from 0 to 1.5, but"),
+        ((0.6, 0.4), "The argument subset is the part of the dataset from 0.6 to 0.4, but"),
         (0.01, "The argument subset leaves none of the 19 samples"),
     ],
 )
@@ -156,10 +156,25 @@ def test_subsets_of_another_form_are_errors(root, reader, subset, error, message
 
 
 @both_readers
+@pytest.mark.parametrize("argument", ["epoch_size", "num_shards", "shard_id", "subset_seed", "seed", "read_threads"])
+def test_integers_are_whole(root, reader, argument):
+    for value in (1.5, "1", float("nan")):
+        with pytest.raises(TypeError, match=f"{argument} must be an integer, not {type(value).__name__}"):
+            reader(file_root=root, **{argument: value})
+
+
+@both_readers
+def test_an_epoch_size_may_be_a_whole_float(root, reader):
+    assert Reading(reader, file_root=root, epoch_size=1e1).pipeline.epoch_size("reader") == 10
+
+
+@both_readers
 def test_a_list_of_names_is_text(root, reader, tmp_path):
     (tmp_path / "list.txt").write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match=re.escape(f"subset {tmp_path / 'list.txt'} is not a text file in UTF-8")):
         reader(file_root=root, subset=tmp_path / "list.txt")
+    (tmp_path / "list.txt").write_bytes(b"\xef\xbb\xbf" + "".join(f"{name}\r\n" for name in NAMES[:2]).encode())
+    assert set(paths(reader, 1, file_root=root, subset=tmp_path / "list.txt", batch_size=2)) == set(NAMES[:2])
 
 
 # ---- Counts ----

@@ -8,11 +8,12 @@ from nvidia.dali import fn
 
 import dali_l3
 from pipelines import decode_batch, decode_files
+from versions import image_decoders
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
 BYPASS_CACHE_SIZE = 4 << 20  # bytes of a batch from which on it is written past the cache
-DECODERS = {"l3": lambda *inputs, **arguments: fn.decoders.l3(*inputs, **arguments), "image": fn.decoders.image}
+DECODERS = {"l3": lambda *inputs, **arguments: fn.decoders.l3(*inputs, **arguments), "image": image_decoders.image}
 
 
 @pytest.fixture(params=DECODERS)

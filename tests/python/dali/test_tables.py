@@ -137,24 +137,52 @@ def test_a_parquet_table_is_as_good(tmp_path):
         "labels": [1, 2],
         "companion_files": ["m", ""],
     }
-    with pytest.raises(ValueError, match="row 2, column 'y': None is not a number"):
+    with pytest.raises(ValueError, match="row 2, column 'y': there is no value"):
         dali_l3.read_table(tmp_path / "t.parquet", labels="y")
+
+
+def test_a_parquet_column_may_hold_vectors(tmp_path):
+    pytest.importorskip("pyarrow")
+    from pyarrow import parquet, table
+
+    columns = {"image": ["a", "b"], "box": [[1, 2.5], [3, 4]], "x": [7, 8], "short": [[1, 2], [3]], "none": [[], []]}
+    parquet.write_table(table({**columns, "gap": [[1], [None]]}), tmp_path / "t.parquet")
+
+    def read(labels):
+        return dali_l3.read_table(tmp_path / "t.parquet", labels=labels)
+
+    assert read("box") == {"files": ["a", "b"], "label_columns": 2, "label_values": [1, 2.5, 3, 4]}
+    assert read(["x", "box"])["label_values"] == [7, 1, 2.5, 8, 3, 4]
+    for labels, problem in [
+        ("short", "row 2: the label has 1 numbers, but row 1 has 2"),
+        ("none", "row 1: the label has 0 numbers"),
+        ("gap", "row 2, column 'gap': there is no value"),
+    ]:
+        with pytest.raises(ValueError, match=re.escape(f"t.parquet, {problem}")):
+            read(labels)
 
 
 @pytest.mark.parametrize(
     ("text", "arguments", "problem"),
     [
         ("image,x\n", {}, "the table has no rows"),
-        ("", {}, "there is no column 'image', only none"),
+        ("", {}, "the table is empty"),
+        ("image;x\na;1\n", {}, "there is no column 'image', only 'image;x'; commas separate columns"),
+        ("image\tx\na\t1\n", {}, "; commas separate columns"),
         ("path,x\na,1\n", {}, "there is no column 'image', only 'path', 'x'"),
         ("image,x\na,1\n,2\n", {}, "row 2, column 'image': the path is empty"),
-        ("image,x\na,1\nb,one\n", {"labels": "x"}, "row 2, column 'x': 'one' is not a number"),
-        ("image,x\na,1\nb\n", {"labels": "x"}, "row 2, column 'x': None is not a number"),
+        (
+            "image,x\na,1\nb,one\n",
+            {"labels": "x"},
+            "row 2, column 'x': 'one' is not a number; give classes numbers first",
+        ),
+        ("image,x\na,1\nb\n", {"labels": "x"}, "row 2, column 'x': there is no value"),
+        ("image,x\na,1\nb,\n", {"labels": ["x"]}, "row 2, column 'x': there is no value"),
         ('image,x\n"a,1\n', {}, ": unexpected end of data"),
         ("image,x\na,1\na, b.png,1\n", {}, "row 2: more values than columns; quote those that hold a comma"),
         ("image,x,x\na,1,2\n", {"labels": "x"}, "there are several columns 'x'"),
-        ("image\n\udcff\n", {}, "'utf-8' codec can't decode byte 0xff"),
-        ("\udcff\n", {}, "'utf-8' codec can't decode byte 0xff"),
+        ("image\n\udcff\n", {}, " is not a text file in UTF-8: 'utf-8' codec can't decode byte 0xff"),
+        ("\udcff\n", {}, " is not a text file in UTF-8: 'utf-8' codec can't decode byte 0xff"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_named(tmp_path, text, arguments, problem):

@@ -56,6 +56,17 @@ def contents(members) -> Counter:
     return Counter(tuple(by_name.get(f"{key}.{ext}", b"") for ext in EXT) for key in keys)
 
 
+@both_readers
+def test_components_are_called_by_their_own_names(reader, tmp_path):
+    members = [(name, data) for name, data in samples(3) if name != "001.seg.png"]
+    path = write_shard(tmp_path / "a.tar", members)
+    images, classes, masks = Reading(reader, paths=str(path), ext=EXT, batch_size=3).pipeline.run()
+    for i in range(3):
+        image = images[i].source_info()
+        assert classes[i].source_info() == image.replace(".png", ".cls")
+        assert masks[i].source_info() == (image if "001" in image else image.replace(".png", ".seg.png"))
+
+
 # ---- Who wrote them ----
 
 

@@ -13,7 +13,7 @@ import pytest
 import webdataset
 
 import dali_l3
-from image_files import noise
+from image_files import noise, write_png
 from tar_shards import WRITERS, write_shard
 
 pytestmark = pytest.mark.usefixtures("one_process")
@@ -90,6 +90,33 @@ def test_readers_read_them(written, reader, plugin):
     assert_samples(
         (images.at(i), int(bytes(labels.at(i))), json.loads(bytes(texts.at(i)))["number"]) for i in range(COUNT)
     )
+
+
+def test_names_of_all_kinds(run, tmp_path, plugin):
+    from nvidia.dali import fn, pipeline_def
+
+    import dali_l3.fn
+
+    names = ["a b/ü", "v1.0/x", "50%", "n" * 150, "l/" * 60 + "q"]
+    images = {name: noise((5, 6 + number), seed=number) for number, name in enumerate(names)}
+    for name, pixels in images.items():
+        write_png(tmp_path / "in" / f"{name}.png", pixels)
+    assert run("convert", tmp_path / "in", tmp_path / "out", "--shards", "1MiB")[0] == 0
+    shard = str(tmp_path / "out" / "shard-000000.tar")
+    found = {sample["__key__"]: sample["l3"] for sample in webdataset.WebDataset([shard], shardshuffle=False)}
+    assert found.keys() == images.keys()
+    for name, pixels in images.items():
+        np.testing.assert_array_equal(dali_l3.decode(found[name]), pixels)
+
+    @pipeline_def(batch_size=len(names), num_threads=1, device_id=None)
+    def pipeline():
+        ours = dali_l3.fn.readers.multi_format(paths=[shard], ext=["l3"])
+        index = str(tmp_path / "out" / "shard-000000.idx")
+        return ours, fn.readers.webdataset(paths=[shard], index_paths=[index], ext=["l3"])
+
+    pipe = pipeline()
+    for output in pipe.run():
+        assert [bytes(output.at(i)) for i in range(len(names))] == [*found.values()]
 
 
 def source_members():

@@ -4,6 +4,7 @@ import functools
 import gc
 import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ class TestItems:
         dataset = L3Folder(root)
         assert dataset.classes == ["a", "b"]
         assert [sample.path for sample in dataset] == [str(root / file) for file in sorted(images)]
-        assert [sample.label for sample in dataset] == [0] * 5 + [1] * 5
+        assert [sample.label for sample in dataset] == dataset.labels == [0] * 5 + [1] * 5
         assert {sample.window for sample in dataset} == {None}
 
     def test_files_without_a_class(self, root):
@@ -99,9 +100,31 @@ class TestItems:
             L3Folder(tmp_path)
 
     def test_missing_targets(self, root, tmp_path):
-        message = f"{tmp_path}: no targets for 10 of 10 images, such as a/0.l3"
+        message = f"10 of 10 images in {root} have no target; a/0.l3 has none at {tmp_path}/a/0.l3"
         with pytest.raises(ValueError, match=re.escape(message)):
             L3Folder(root, targets=tmp_path)
+        message = f"9 of 10 images in {root} have no target; a/2.l3 has none at {root}/a/1.l3"
+        with pytest.raises(ValueError, match=re.escape(message)):
+            L3Folder(root, targets=lambda path: path if path.endswith("a/0.l3") else root / "a" / "1.l3")
+
+    def test_targets_named_otherwise(self, tmp_path):
+        """As in Cityscapes, whose names differ in their suffixes."""
+        for number, city in enumerate(["aachen", "zürich"]):
+            for kind, value in [("leftImg8bit", 100), ("gtFine_labelIds", 7)]:
+                folder = tmp_path / kind.split("_")[0] / "train" / city
+                folder.mkdir(parents=True)
+                dali_l3.imwrite(folder / f"{city}_0_{kind}.l3", np.full((20, 30), value + number, np.uint8))
+
+        def label_map(image):
+            path = image.replace("/leftImg8bit/", "/gtFine/").replace("_leftImg8bit", "_gtFine_labelIds")
+            return Path(path)
+
+        dataset = L3Folder(tmp_path / "leftImg8bit" / "train", window=(5, 6), targets=label_map)
+        images, targets = collate([dataset[0], dataset[-1]])
+        assert images[:, 0, 0].tolist() == [100, 101]
+        assert torch.equal(targets, torch.tensor([7, 8], dtype=torch.uint8).view(2, 1, 1).expand(2, 5, 6))
+        workers = DataLoader(dataset, batch_size=2, collate_fn=collate, num_workers=1, multiprocessing_context="fork")
+        assert [batch[1].shape for batch in workers] == [(2, 5, 6)]
 
     def test_targets_of_another_size_share_no_window(self, root, tmp_path, images):
         for file, image in images.items():

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dali_l3.profiling.batch_model import Batches
 from dali_l3.profiling.cost_model import Conditions, FormatCosts, hit_ratio, predict
 from dali_l3.profiling.mixing_program import best_shares, to_weights
 from simulated_machine import Machine
@@ -28,7 +29,8 @@ def powers_of_ten(low, high):
 
 def format_costs(seconds, sizes):
     """Any format with such times and sizes."""
-    return st.builds(FormatCosts, st.just(""), sizes, sizes, seconds, seconds, seconds, seconds)
+    extra = st.just(0.0) | seconds
+    return st.builds(FormatCosts, st.just(""), sizes, sizes, *[seconds] * 4, st.just(0), extra)
 
 
 ANY_FORMAT = format_costs(powers_of_ten(-6, 1) | st.just(0.0), powers_of_ten(3, 8))
@@ -68,6 +70,7 @@ def best_of_grid(costs, conditions):
     misses = np.maximum(1 - conditions.cache_size / memory / conditions.images, 0)
     cpu = (misses * load_cpu + decode_cpu) / conditions.cpus
     seconds = np.max([misses * load, decode, cpu, np.full(len(cpu), conditions.copy_seconds)], axis=0)
+    seconds += shares @ [each.extra_seconds for each in costs.values()]
     if conditions.max_bytes is not None:
         seconds[IMAGES * shares @ [each.image_bytes for each in costs.values()] > conditions.max_bytes] = math.inf
     return 1 / seconds.min() if seconds.min() else math.inf
@@ -173,6 +176,7 @@ def test_where_copying_limits_the_smallest_files():
 @fewer_examples
 def test_memory_for_all_makes_loading_free(problem):
     costs, conditions = problem
+    costs = {name: dataclasses.replace(each, extra_seconds=0.0) for name, each in costs.items()}
     largest = max(each.memory_bytes for each in costs.values())
     conditions = dataclasses.replace(conditions, cache_size=math.ceil(largest * IMAGES), cpus=10**6)
     found = predict(best_shares(costs, conditions), costs, conditions)
@@ -302,6 +306,21 @@ def test_prediction():
     assert found.limit == "decode"
     assert found.throughput == pytest.approx(1 / 0.030)
     assert found.throughput_of("copy") == pytest.approx(1 / 0.015)
+
+
+@pytest.mark.parametrize("batches", [None, Batches(16, 2)])
+def test_what_formats_take_beyond_their_stages_comes_on_top(batches):
+    costs = {
+        "a": FormatCosts("", 2e6, 4e6, 0.010, 0.040, extra_seconds=0.004),
+        "b": FormatCosts("", 8e6, 8e6, 0.030, 0.020),
+    }
+    conditions = Conditions(100, 0, 4, batches=batches)
+    without = {name: dataclasses.replace(each, extra_seconds=0.0) for name, each in costs.items()}
+    for share in (0.0, 0.25, 1.0):
+        mix = {"a": share, "b": 1 - share}
+        found, before = predict(mix, costs, conditions), predict(mix, without, conditions)
+        assert 1 / found.throughput == pytest.approx(1 / before.throughput + share * 0.004)
+        assert (found.seconds, found.limit) == (before.seconds, before.limit)
 
 
 @pytest.mark.parametrize(("cache", "expected"), [(0, 0.0), (5 * 10**8, 0.5), (10**9, 1.0), (10**12, 1.0)])

@@ -15,6 +15,7 @@ from PIL import Image
 import dali_l3
 from dali_l3.errors import ConversionError
 from dali_l3.profiling import encoding, measuring, profiler
+from dali_l3.profiling.cost_model import Conditions, predict
 from dali_l3.profiling.diagnosis import diagnose
 from dali_l3.profiling.isolation import call_isolated
 from dali_l3.profiling.measuring import (
@@ -144,6 +145,33 @@ def test_throughput_is_of_windows():
     assert Throughput.of([0.5] * 80, 4) == Throughput(8, 8, 8)
     uneven = Throughput.of([0.5] * 40 + [0.25] * 40, 4)
     assert (uneven.low, uneven.mean, uneven.high) == pytest.approx((8, 80 * 4 / 30, 16))
+
+
+def test_what_other_processes_take_is_seen(monkeypatch):
+    """In eight batches of a second each, on four CPUs, which have been busy for 20 s, 4 of them with this process."""
+    busy, own = iter([100.0, 120.0]), iter([30.0, 34.0])
+    monkeypatch.setattr(measuring, "busy_seconds", lambda: next(busy))
+    monkeypatch.setattr(measuring, "cpu_seconds", lambda: next(own))
+    monkeypatch.setattr(measuring, "_time", lambda batch: 1.0)
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    found = measuring._collect(SETTING, object)
+    assert found.others == 0.5
+    assert found.cpu_seconds == 4 / 32
+
+
+def test_cpus_get_busier(monkeypatch):
+    before, own = measuring.busy_seconds(), measuring.cpu_seconds()
+    while measuring.cpu_seconds() < own + 0.1:
+        pass
+    assert measuring.busy_seconds() - before > 0.05
+
+
+def test_a_format_alone_is_predicted_no_faster_than_it_was_measured(sample, plugin):
+    conditions = Conditions(len(sample.raw_sizes), 0, 2)
+    for name in ("png", "l3-fast"):
+        found = profiler.measure_format(name, sample, SETTING, conditions)
+        alone = predict({name: 1.0}, {name: found.costs}, conditions).throughput
+        assert alone == pytest.approx(min(found.predicted, found.both.mean))
 
 
 def test_what_dali_cannot_decode_is_an_error_in_its_words(tmp_path, plugin):

@@ -478,6 +478,14 @@ def test_the_search_tells_where_it_went():
     assert "they do not" in table.notes[0]
 
 
+@pytest.mark.parametrize(("others", "told"), [(0.09, False), (0.42, True)])
+def test_a_busy_machine_is_told(others, told):
+    found = PROFILES["everything"]
+    disturbed = dataclasses.replace(found.formats["bmp"], others=others)
+    notes = tables.formats(dataclasses.replace(found, formats=found.formats | {"bmp": disturbed})).notes
+    assert any(f"Other processes took up to {others:.0%} of the CPUs meanwhile" in note for note in notes) == told
+
+
 def test_what_cannot_be_held_is_told():
     found = PROFILES["everything"]
     assert "jpeg@95 cannot hold all images of the sample: l3-fast took the place of 3." in tables.formats(found).notes

@@ -106,7 +106,7 @@ def test_the_pacer_lets_no_more_bytes_pass_than_its_disk_would(tmp_path):
 def condition(measured, recommended, dali):
     found = {
         name: {"weights": weights, "predicted": 100.0, "limit": "load", "measured": speed, "error": 100 / speed - 1}
-        | {"cpu_ms_per_image": 1.0}
+        | {"cpu_ms_per_image": 1.0, "cpu_share_of_other_processes": 0.0}
         for name, (weights, speed) in measured.items()
     }
     readers = {"DALI: JPEG": dali}

@@ -6,7 +6,6 @@ python tests/python/support/killing.py --kills 200
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import random
 import shutil
@@ -97,21 +96,18 @@ def kill_conversions(folder: Path, kills: int, seed: int, options: tuple[object,
     assert_holds(folder / "whole", pixels)
     whole = contents(folder / "whole")
     finished = killed = 0
-    target = folder / "out"
-    while killed < kills or target.exists():
-        was_killed, _ = run(
-            folder / "in", target, *options, after=generator.uniform(0, whole_time) if killed < kills else None
-        )
-        killed += was_killed
+    target, is_under_way = folder / "out", True
+    while killed < kills or is_under_way:
+        after = generator.uniform(0, whole_time) if killed < kills else None
+        is_under_way = run(folder / "in", target, *options, after=after)[0]
+        killed += is_under_way
         assert_visible_is_whole(target)
-        if not was_killed:
+        if not is_under_way:
             assert contents(target) == whole
             assert not [*folder.rglob("*.l3-partial")], "what killed runs left is removed"
             finished += 1
             shutil.rmtree(target)
             shutil.rmtree(f"{target}.conversion")
-    with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(f"{target}.conversion")
     return finished
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..profiler import DatasetProfile, FormatProfile, PairSearch
 
 _MOST_FAILURES = 10  # listed; the JSON has them all
+_DISTURBING = 0.1  # of the machine's CPUs, taken by other processes: speeds are lower then
 _LIMITS = {
     "load": "loading",
     "decode": "decoding",
@@ -120,6 +121,12 @@ def formats(profile: DatasetProfile) -> Table:
     columns = ("format", "MB/file", "load", "decode", "both", "predicted", *(("PSNR dB",) if lossy else ()))
     notes = ["Images/s, with half the distance between the quartiles; both: with a part of the reader's memory."]
     notes += filter(None, (_replaced(name, found) for name, found in profile.formats.items()))
+    others = max(found.others for found in profile.formats.values())
+    if others > _DISTURBING:
+        notes.append(
+            f"Other processes took up to {others:.0%} of the CPUs meanwhile: these speeds are too low, some more than "
+            "others. Profile again when the machine is quiet."
+        )
     return Table("Formats", columns, rows, notes)
 
 

@@ -1,0 +1,56 @@
+// A catalogue as a file, which readers map: docs/catalogue.md has the format.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "dataset/catalogue.h"
+
+namespace dali_l3::loader {
+
+/** What a reader of a catalogue delivers. */
+struct CatalogueFacts {
+  uint64_t samples = 0;
+  int companions = 0;
+  bool has_labels = true;  ///< whether labels are an output
+  int label_columns = 0;   ///< numbers of a label; 0: labels are integers
+
+  bool operator==(const CatalogueFacts &) const = default;
+};
+
+/** A catalogue's file, opened. */
+struct CatalogueFile {
+  CatalogueFacts facts;
+  Catalogue catalogue;  ///< its columns are those of the file
+  std::string origin;   ///< what it was made from, as whoever made it has put it
+};
+
+/** The facts of a file, of which no more than the header is read. @throws std::runtime_error as open_catalogue() */
+CatalogueFacts read_catalogue_facts(const std::string &path);
+
+/**
+ * Maps a catalogue. Header and table of sections are checked, and that each section has the size that it must have.
+ * What is in the sections is checked when it is used.
+ *
+ * @throws std::runtime_error, naming the file, if it cannot be opened, is none, is damaged or of another version
+ */
+CatalogueFile open_catalogue(const std::string &path);
+
+/** The same, of bytes that `keeper` keeps. */
+CatalogueFile parse_catalogue(const std::string &path, std::span<const uint8_t> bytes,
+                              std::shared_ptr<const void> keeper);
+
+/** Compares the checksums of all sections. @throws std::runtime_error, naming the file, if one is wrong */
+void check_sections(const std::string &path);
+
+/**
+ * Writes a catalogue with sizes and formats, which appears when it is whole.
+ *
+ * @param origin any text
+ * @throws std::runtime_error if an archive cannot be opened, or FileError if the file cannot be written
+ */
+void save_catalogue(const Catalogue &catalogue, bool has_labels, const std::string &origin, const std::string &path);
+
+}  // namespace dali_l3::loader

@@ -1,0 +1,323 @@
+"""Catalogues of datasets, which readers start from at once: made, selected from, described, compared, exported."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from .errors import ConversionError
+from .files import PARTIAL_SUFFIX, target_errors
+from .sizes import parse_size
+from .wording import counted
+
+SUFFIX = ".l3cat"
+"""What the names of catalogues end with."""
+
+_ROWS = 1 << 16  # of an export, at a time
+_RULE = re.compile(r"\s*(label|format|size)\s*(not\s+in|in|<=|>=|<|>)\s*(.+?)\s*", re.IGNORECASE)
+_COMPARISONS = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a catalogue is made from: a folder, a list, shards or another catalogue.
+
+    arguments: those of the readers that say which samples there are
+    """
+
+    kind: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which samples of a catalogue a part has: those of all rules, and of one of the other three at most.
+
+    rules: such as "label in 1,2,7", "label not in 3", "format in L3,PNG", "size <= 1MB"
+    names: a text file with a name on each line
+    part: begin and end, from 0 to 1, of an order that is drawn by `seed` and holds the labels in proportion
+    """
+
+    rules: Sequence[str] = ()
+    names: str | None = None
+    part: tuple[float, float] | None = None
+    seed: int = 0
+    described: dict[str, Any] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if (len(self.rules) > 0) + (self.names is not None) + (self.part is not None) > 1:
+            raise ConversionError("--select, --names and --fraction exclude each other: make a part of a part")
+        chosen = {"select": list(self.rules), "names": self.names, "fraction": self.part, "seed": self.seed}
+        object.__setattr__(self, "described", {name: value for name, value in chosen.items() if value})
+
+    def __bool__(self) -> bool:
+        return bool(self.rules or self.names or self.part)
+
+
+def is_catalogue(path: str) -> bool:
+    """Whether a path is that of a catalogue, by its name."""
+    return path.lower().endswith(SUFFIX)
+
+
+def write(source: Source, path: str, selection: Selection = Selection()) -> tuple[int, list[str]]:
+    """Writes a catalogue, which appears when it is whole.
+
+    Returns how many samples it has, and what its maker may not expect of the dataset, a line each.
+
+    Raises ConversionError if the dataset cannot be listed or the selection does not suit it, or OSError.
+    """
+    arguments, origin = dict(source.arguments), {"kind": source.kind, "arguments": _stored(source)}
+    if selection:
+        if source.kind != "catalogue":
+            raise ConversionError("--select, --names and --fraction choose from a catalogue: make that first")
+        origin["selection"] = selection.described
+        arguments |= _subset(arguments["catalogue"], selection)
+    with _errors():
+        samples, problems = _core.write_catalogue(path, arguments, json.dumps(origin))
+    return samples, problems
+
+
+def facts(path: str) -> dict[str, Any]:
+    """What a catalogue holds, ready for JSON: its checksums are compared.
+
+    Raises ConversionError if it is damaged or none, or OSError.
+    """
+    with _errors():
+        catalogue = _core.Catalogue(path)
+        catalogue.check()
+        known = catalogue.facts()
+        labels = catalogue.labels() if known["has_labels"] and not known["label_columns"] else np.zeros(0, np.int32)
+        formats = np.bincount(catalogue.formats(), minlength=len(_core.FORMATS))
+        sizes = [int(catalogue.sizes(component).sum()) for component in range(1 + known["companions"])]
+    return {
+        "file": path,
+        "samples": known["samples"],
+        "root": known["root"] or os.curdir,
+        "archives": len(known["archives"]),
+        "companions": known["companions"],
+        "labels": _kind_of_labels(known),
+        "classes": len(np.unique(labels)),
+        "formats": {name: int(count) for name, count in zip(_core.FORMATS, formats, strict=True) if count},
+        "bytes": sizes,
+        "file_size": os.path.getsize(path),
+        "origin": _origin(known),
+    }
+
+
+def describe(known: dict[str, Any]) -> str:
+    """The facts as lines of text."""
+    formats = ", ".join(f"{count} {name}" for name, count in known["formats"].items())
+    classes = f"{known['labels']}, {counted(known['classes'], 'class', 'classes')}"
+    return "\n".join(
+        (
+            known["file"],
+            f"  samples    {known['samples']}: {formats}",
+            f"  files      {known['root']}" + (f", {counted(known['archives'], 'archive')}" * bool(known["archives"])),
+            f"  labels     {classes if known['classes'] else known['labels']}",
+            f"  companions {known['companions'] or 'none'}",
+            f"  size       {counted(sum(known['bytes']), 'byte')} of files",
+            f"  made from  {_described_origin(known['origin'])}",
+        )
+    )
+
+
+def compare(path: str, threads: int) -> list[str]:
+    """What has changed since a catalogue was made, a line each: files that are missing or have another size or format,
+    and files that it does not have.
+
+    Raises ConversionError if it is damaged or none, or OSError.
+    """
+    with _errors():
+        catalogue = _core.Catalogue(path)
+        catalogue.check()
+        known = catalogue.facts()
+        problems = catalogue.compare(threads)
+        problems += [f"{name}: is not in the catalogue" for name in _new(catalogue, known)]
+    return problems
+
+
+def export(path: str, target: str) -> int:
+    """Writes a catalogue as a Parquet table, which appears when it is whole; returns the number of its rows.
+
+    Its columns: ``name``, ``size`` (bytes), ``format``, ``label`` (int32, or a list of float32) if there are labels,
+    ``offset`` in archives, and of each companion, from 1 on, ``companion_1``, ``companion_1_size``, …
+
+    Raises ConversionError if the catalogue is damaged, or a name is not UTF-8; ModuleNotFoundError without pyarrow;
+    OSError.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    with _errors():
+        catalogue = _core.Catalogue(path)
+        catalogue.check()
+    partial = os.path.join(os.path.dirname(target), f".{secrets.token_hex(8)}{PARTIAL_SUFFIX}")
+    with target_errors(target):
+        try:
+            writer = None
+            for columns in _batches(catalogue):
+                try:
+                    table = pyarrow.table(columns)
+                except UnicodeEncodeError as error:
+                    raise ConversionError(f"{path}: {error.object!a} is not UTF-8, which Parquet needs") from error
+                writer = writer or parquet.ParquetWriter(partial, table.schema)
+                writer.write_table(table)
+            if writer:
+                writer.close()
+            os.replace(partial, target)
+        finally:
+            if os.path.exists(partial):
+                os.unlink(partial)
+    return len(catalogue)
+
+
+def _batches(catalogue: _core.Catalogue) -> Iterator[dict[str, Any]]:
+    known = catalogue.facts()
+    numbers: dict[str, NDArray[Any]] = {"size": catalogue.sizes()}
+    formats = catalogue.formats()
+    if known["archives"]:
+        numbers["offset"] = catalogue.offsets()
+    if known["has_labels"]:
+        numbers["label"] = catalogue.label_values() if known["label_columns"] else catalogue.labels()
+    companions = range(1, 1 + known["companions"])
+    sizes = {c: catalogue.sizes(c) for c in companions}
+    for begin in range(0, len(catalogue), _ROWS):
+        rows = slice(begin, begin + _ROWS)
+        columns: dict[str, Any] = {"name": catalogue.names(begin, begin + _ROWS)}
+        columns["format"] = [_core.FORMATS[number] for number in formats[rows]]
+        for name, values in numbers.items():
+            columns[name] = values[rows] if values.ndim == 1 else list(values[rows])
+        for c in companions:
+            columns[f"companion_{c}"] = catalogue.names(begin, begin + _ROWS, c)
+            columns[f"companion_{c}_size"] = sizes[c][rows]
+        yield columns
+
+
+@contextlib.contextmanager
+def _errors() -> Iterator[None]:
+    """Turns what the core says about files into ConversionError."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise ConversionError(str(error)) from error
+
+
+def _kind_of_labels(known: dict[str, Any]) -> str:
+    if not known["has_labels"]:
+        return "none"
+    return f"vectors of {counted(known['label_columns'], 'number')}" if known["label_columns"] else "integers"
+
+
+def _stored(source: Source) -> dict[str, Any]:
+    """The arguments as they are stored: a folder is the catalogue's root, and archives are found from anywhere."""
+    arguments = {name: value for name, value in source.arguments.items() if name != "file_root"}
+    if "file_list" in arguments:
+        arguments["file_list"] = os.path.basename(arguments["file_list"])
+    if "paths" in arguments:
+        arguments["paths"] = [path if "://" in path else os.path.abspath(path) for path in arguments["paths"]]
+    return arguments
+
+
+def _origin(known: dict[str, Any]) -> dict[str, Any]:
+    """What `write` has stored, or nothing if somebody else has made the catalogue."""
+    try:
+        origin = json.loads(known["origin"])
+    except ValueError:
+        return {}
+    return origin if isinstance(origin, dict) and isinstance(origin.get("arguments"), dict) else {}
+
+
+def _described_origin(origin: dict[str, Any]) -> str:
+    if not origin:
+        return "unknown"
+    chosen = {**origin["arguments"], **origin.get("selection", {})}
+    return ", ".join([f"a {origin.get('kind')}", *(f"{name} {value}" for name, value in chosen.items())])
+
+
+def _new(catalogue: _core.Catalogue, known: dict[str, Any]) -> list[str]:
+    """The names of files of the source that a catalogue does not have; of archives, their paths."""
+    origin = _origin(known)
+    kind, arguments = origin.get("kind"), origin.get("arguments", {})
+    if kind == "folder":
+        listing = {name: value for name, value in arguments.items() if name == "file_filters"}
+        return catalogue.new_files({"file_root": known["root"] or os.curdir, **listing})
+    if kind == "list":
+        listing = {name: value for name, value in arguments.items() if name == "label_columns"}
+        return catalogue.new_files({"file_list": os.path.join(known["root"], arguments["file_list"]), **listing})
+    if kind == "shards":
+        listed = {os.path.abspath(os.path.join(known["root"], archive)) for archive in known["archives"]}
+        return [path for path in _core.expand_paths(arguments["paths"]) if os.path.abspath(path) not in listed]
+    return []
+
+
+def _subset(path: str, selection: Selection) -> dict[str, Any]:
+    """The arguments of a listing for a selection from the catalogue at `path`."""
+    if selection.part:
+        return {"subset_range": list(selection.part), "subset_seed": selection.seed}
+    if selection.names:
+        names = Path(selection.names).read_text(encoding="utf-8", errors="surrogateescape").split("\n")
+        return {"subset_files": [name.strip() for name in names if name.strip()]}
+    with _errors():
+        catalogue = _core.Catalogue(path)
+        chosen = np.ones(len(catalogue), bool)
+        for rule in selection.rules:
+            chosen &= _chosen(catalogue, rule)
+    if not chosen.any():
+        raise ConversionError(f"no sample of {path} is chosen by {' and '.join(selection.rules)}")
+    return {"subset_indices": np.flatnonzero(chosen).tolist()}
+
+
+def _chosen(catalogue: _core.Catalogue, rule: str) -> NDArray[np.bool_]:
+    """Which samples a rule chooses. Raises ConversionError if it is none."""
+    match = _RULE.fullmatch(rule)
+    if not match:
+        raise ConversionError(
+            f"{rule!r} is no rule: write 'label in 1,2,7', 'label not in 3', 'format in L3,PNG' or 'size <= 1MB'"
+        )
+    name, operation, text = match[1].lower(), " ".join(match[2].lower().split()), match[3]
+    if (name == "size") != (operation in _COMPARISONS):
+        raise ConversionError(
+            f"{rule!r} is no rule: label and format are in a list, and size is compared by <, <=, >, >="
+        )
+    if name == "size":
+        try:
+            return np.asarray(_COMPARISONS[operation](catalogue.sizes(), parse_size(text)), bool)
+        except ValueError as error:
+            raise ConversionError(f"{rule!r}: {error}") from error
+    words = [word.strip() for word in text.split(",")]
+    values = catalogue.formats() if name == "format" else _labels(catalogue)
+    wanted = _format_numbers(rule, words) if name == "format" else _integers(rule, words)
+    return np.isin(values, wanted, invert=operation == "not in")
+
+
+def _labels(catalogue: _core.Catalogue) -> NDArray[np.int32]:
+    known = catalogue.facts()
+    if not known["has_labels"] or known["label_columns"]:
+        raise ConversionError("the labels of this catalogue are no integers to select by")
+    return catalogue.labels()
+
+
+def _integers(rule: str, words: list[str]) -> list[int]:
+    try:
+        return [int(word) for word in words]
+    except ValueError as error:
+        raise ConversionError(f"{rule!r}: labels are integers, with commas between them") from error
+
+
+def _format_numbers(rule: str, words: list[str]) -> list[int]:
+    numbers = {name.lower(): number for number, name in enumerate(_core.FORMATS)}
+    unknown = [word for word in words if word.lower() not in numbers]
+    if unknown:
+        raise ConversionError(f"{rule!r}: there is no format {unknown[0]}; formats are {', '.join(_core.FORMATS)}")
+    return [numbers[word.lower()] for word in words]
