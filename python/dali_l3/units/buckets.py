@@ -164,7 +164,7 @@ class BucketStorage(Storage):
                 self._objects.put_file(file.name, path)
 
     def remove(self, path: str) -> None:
-        with contextlib.suppress(FileNotFoundError), _errors(path, TargetError):
+        with _errors(path, TargetError), contextlib.suppress(FileNotFoundError):
             self._objects.rm_file(path)
 
     def clear(self, folder: str) -> None:
@@ -202,5 +202,7 @@ def _errors(path: str, kind: type[OSError] = OSError) -> Iterator[None]:
     except Exception as error:
         known = (number for types, number in _NUMBERS.items() if isinstance(error, types))
         number = getattr(error, "errno", None) or next(known, errno.EIO)
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        reason = getattr(error, "strerror", None) or str(error)
+        if " " not in reason:  # some say only which object it was
+            reason = os.strerror(number)
         raise kind(number, reason, path) from error
