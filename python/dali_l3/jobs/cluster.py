@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import itertools
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -59,7 +60,8 @@ def run_on_cluster(
     stopped: once this returns True, or if the iteration is abandoned, no more tasks are started, and those at work are
         interrupted, and get `grace` seconds to clear up
 
-    Raises ConversionError if there is no such cluster, or one of its machines has another version of this package.
+    For the main thread. Raises ConversionError if there is no such cluster, or one of its machines has another version
+    of this package.
     """
     waiting = iter(items)
     running: dict[Any, Item] = {}
@@ -88,9 +90,11 @@ def _connected(address: str) -> Iterator[ModuleType]:
     except ModuleNotFoundError as error:
         raise ConversionError("ray is not installed, try: pip install 'dali-l3[ray]'") from error
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of a change to come
+    ours = signal.getsignal(signal.SIGTERM)
     try:
         _check_reachable(address)
         ray.init(address=address, logging_level="ERROR", log_to_driver=False)
+        signal.signal(signal.SIGTERM, ours)  # Ray has set one of its own, which exits
     except Exception as error:  # of many kinds
         raise ConversionError(
             f"--ray: no connection to a cluster at {address}: {error}\n"
