@@ -12,7 +12,6 @@ import typer
 from ..jobs.cluster import AUTO, run_tasks_on_cluster
 from ..jobs.outcomes import Outcomes
 from ..jobs.planning import PlanError
-from ..jobs.workers import run_tasks
 
 RayOption = Annotated[
     str | None,
@@ -37,10 +36,10 @@ def with_addresses(arguments: list[str]) -> list[str]:
     return complete
 
 
-def runner(ray: str | None, workers: int | None) -> Callable[..., Outcomes]:
-    """What runs the tasks of a plan: `run_tasks`, or the same on the cluster at the address `ray`."""
+def runner(ray: str | None, workers: int | None) -> Callable[..., Outcomes] | None:
+    """What runs the tasks of a plan on the cluster at the address `ray`; None: they are run here."""
     check_workers(ray, workers)
-    return functools.partial(run_tasks_on_cluster, ray) if ray else run_tasks
+    return functools.partial(run_tasks_on_cluster, ray) if ray else None
 
 
 def check_workers(ray: str | None, workers: int | None) -> None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 
+from ..images.reading import prepare_process
 from ..jobs.cluster import Lost, of_one_cpu, run_on_cluster
 from ..jobs.interrupting import stopping_on_signals
 from ..jobs.outcomes import Outcome
 from ..jobs.planning import PlanError
-from ..jobs.workers import DEFAULT_LIMITS, Limits
+from ..jobs.workers import DEFAULT_LIMITS, Limits, Pool
 from .manifest import Manifest
 from .records import Record, find_record
-from .running import clear, run_unit
+from .running import clear, do_unit
+from .sample_conversion import convert_sample
+
+_pools: dict[Limits, Pool] = {}
 
 
 def run_on_ray(
@@ -42,7 +46,10 @@ def run_on_ray(
 def _do_unit(manifest: Manifest, limits: Limits, unit: int) -> Record:
     """Runs on a machine of the cluster, perhaps after another one did the unit and was lost."""
     try:
-        record = find_record(manifest, unit) or run_unit(manifest, unit, limits=of_one_cpu(limits))
+        record = find_record(manifest, unit)
+        if not record:
+            with _pool(limits) as pool:
+                record = do_unit(manifest, unit, pool)
     except FileNotFoundError as error:
         raise PlanError(
             f"{error.filename}: a machine of the cluster has no such file; all of them must reach source and target by "
@@ -50,6 +57,21 @@ def _do_unit(manifest: Manifest, limits: Limits, unit: int) -> Record:
         ) from error
     assert record, "nobody stops it"
     return record
+
+
+@contextlib.contextmanager
+def _pool(limits: Limits) -> Iterator[Pool]:
+    """The pool of this process, which does one unit after the other: to start a worker takes longer than small units.
+
+    It ends if anything is raised, since it may be at the samples of that unit, or with the process.
+    """
+    pool = _pools.pop(limits, None) or Pool(convert_sample, 1, prepare_process, limits=of_one_cpu(limits))
+    try:
+        yield pool
+    except BaseException:
+        pool.close()
+        raise
+    _pools[limits] = pool
 
 
 def _lost(manifest: Manifest, unit: int, reason: str) -> Record:

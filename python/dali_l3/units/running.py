@@ -38,10 +38,11 @@ def run_unit(
     OSError.
     """
     with Pool(convert_sample, workers, prepare_process, stopped, limits, manifest.units[unit].count) as pool:
-        return _do_unit(manifest, unit, pool)
+        return do_unit(manifest, unit, pool)
 
 
-def _do_unit(manifest: Manifest, unit: int, pool: Pool) -> Record | None:
+def do_unit(manifest: Manifest, unit: int, pool: Pool) -> Record | None:
+    """As `run_unit`, in a pool of `convert_sample`, which should be closed if anything is raised."""
     folder = "" if manifest.settings.shards else manifest.target
     tasks = [task_of(sample, manifest.settings, folder) for sample in manifest.samples_of(unit)]
     places = {task.target: place for place, task in enumerate(tasks)}
@@ -110,7 +111,7 @@ def run_locally(
             for unit in units:
                 if interrupted():
                     break
-                record = find_record(manifest, unit) or _do_unit(manifest, unit, pool)
+                record = find_record(manifest, unit) or do_unit(manifest, unit, pool)
                 if record:
                     yield record
     finally:
