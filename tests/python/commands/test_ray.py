@@ -15,7 +15,7 @@ from dali_l3.errors import ConversionError
 from dali_l3.jobs import cluster
 from dali_l3.jobs.cluster import Lost, run_on_cluster
 from image_files import noise, write_png
-from ray_nodes import two_nodes
+from ray_nodes import is_at_work, two_nodes
 from waiting import wait_until
 
 SHARDS = ("--shards", "20KiB")
@@ -149,7 +149,7 @@ def test_a_node_is_killed(run, nodes, address, source, expected, tmp_path):
     arguments = ("convert", source, tmp_path / "out", *SHARDS, "--ray", address, "--report", tmp_path / "report")
 
     def kill():
-        wait_until(lambda: len(records(tmp_path / "out")) >= 2)
+        wait_until(lambda: is_at_work(nodes[1]))
         nodes[0].remove_node(nodes[1], allow_graceful=False)
 
     with in_thread(kill):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
+
+import psutil
 
 _NODE = {"num_cpus": 1, "object_store_memory": 80 << 20}
 _ADDRESS = "127.0.0.2"  # of the second node, so that programs connect to the first
@@ -33,3 +35,11 @@ def two_nodes(cores: Sequence[int] | None = None) -> Iterator[tuple[Any, Any]]:
     finally:
         os.sched_setaffinity(0, allowed)
         cluster.shutdown()
+
+
+def is_at_work(node: Any) -> bool:
+    """Whether a task of the node has started a worker process."""
+    raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
+    with suppress(psutil.Error):  # some end meanwhile
+        return any("spawn_main" in " ".join(process.cmdline()) for process in raylet.children(recursive=True))
+    return False
