@@ -2,8 +2,8 @@
 # Builds a source distribution and, from it, a wheel for $PYTHON (python3) with adapters for every version of DALI. Then
 # installs the wheel where there is no compiler, and runs it with the newest DALI. What has passed is put into dist/.
 #
-# It needs g++ 12 or later and PyPI. The wheel is for manylinux_2_28 or older, on whatever Linux it is built: auditwheel sees to
-# that. CMAKE_CUDA_ARCHITECTURES chooses the GPUs, by default all that the package supports.
+# It needs g++ 12 or later and PyPI. The wheel is for manylinux_2_28 or older, on whatever Linux it is built: auditwheel
+# sees to that. CMAKE_CUDA_ARCHITECTURES chooses the GPUs, by default all that the package supports.
 set -eu
 cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-python3}

@@ -50,7 +50,8 @@ def fetch(name: str, *requirements: str) -> Path:
         partial = FOLDER / f"{name}.partial"
         shutil.rmtree(partial, ignore_errors=True)
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--target", str(partial)]
-        subprocess.run([*command, *requirements], check=True, stdout=sys.stderr)
+        if subprocess.run([*command, *requirements], stdout=sys.stderr).returncode:
+            sys.exit(f"pip cannot install {requirements[-1]}")
         partial.rename(folder)
     return folder
 

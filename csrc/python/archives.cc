@@ -2,6 +2,7 @@
 
 #include <pybind11/stl.h>
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,11 @@ py::list expand_paths(const std::vector<py::str> &paths) {
   std::vector<std::string> encoded;
   for (const py::str &path : paths) encoded.push_back(fs_encoded(path));
   py::list expanded;
-  for (const std::string &path : loader::expand_paths("SHARD", encoded)) expanded.append(to_str(path));
+  try {
+    for (const std::string &path : loader::expand_paths("SHARD", encoded)) expanded.append(to_str(path));
+  } catch (const std::runtime_error &error) {
+    raise(PyExc_RuntimeError, error.what());
+  }
   return expanded;
 }
 

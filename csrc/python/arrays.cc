@@ -36,6 +36,11 @@ py::str to_str(const std::string &text) {
       PyUnicode_DecodeFSDefaultAndSize(text.data(), static_cast<py::ssize_t>(text.size())));
 }
 
+void raise(PyObject *type, const std::string &message) {
+  PyErr_SetObject(type, to_str(message).ptr());
+  throw py::error_already_set();
+}
+
 BytesView::BytesView(const py::handle &object) {
   if (!PyObject_CheckBuffer(object.ptr())) {
     throw py::type_error(std::string("data must be bytes-like, not ") + Py_TYPE(object.ptr())->tp_name);

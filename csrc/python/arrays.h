@@ -33,6 +33,9 @@ void check(l3_status status, const l3_error &error);
 // Text for Python; it may hold a path, which need not be UTF-8.
 py::str to_str(const std::string &text);
 
+// Raises a Python error of this type, whose message may hold such a path.
+[[noreturn]] void raise(PyObject *type, const std::string &message);
+
 // The bytes of any contiguous bytes-like object, kept in place for the lifetime of this object. Needs the GIL, except
 // for reading.
 class BytesView {

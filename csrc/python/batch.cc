@@ -33,11 +33,6 @@ Images parse(const py::list &images, const py::list &rois) {
   return parsed;
 }
 
-[[noreturn]] void raise(PyObject *type, const std::string &message) {
-  PyErr_SetObject(type, to_str(message).ptr());
-  throw py::error_already_set();
-}
-
 std::vector<py::array> outputs_for(const Images &images, const py::object &out) {
   py::list memory;
   if (!out.is_none()) {

@@ -53,7 +53,7 @@ def target_errors(path: str) -> Iterator[None]:
 def write_atomically(path: str, data: bytes, mtime_ns: int | None = None) -> None:
     """Writes `data` to `path`, replacing what is there.
 
-    The bytes go to a temporary file in the same folder, are read back, and flushed to the disk; only when they are the
+    The bytes go to a temporary file in the same folder, are flushed to the disk, and read back; only when they are the
     same does the file get its name. When anything raises, the temporary file is removed and `path` is as it was.
 
     mtime_ns: the modification time of the file, if its file system lets us choose
@@ -117,11 +117,13 @@ def create_atomically(path: str, data: bytes) -> bool:
 
 
 @contextlib.contextmanager
-def writing(path: str) -> Iterator[BinaryIO]:
+def writing(path: str, is_right: Callable[[BinaryIO], bool] = lambda file: True) -> Iterator[BinaryIO]:
     """A temporary file in the same folder to write and to read, whose path is its `name`, and which becomes `path`.
 
-    At the end it is flushed to the disk, and replaces what is at `path`. When anything raises, it is removed, and
-    `path` is as it was. Raises TargetError if it cannot be created or get its name.
+    At the end it is flushed to the disk, read by `is_right` from its begin, and replaces what is at `path`. When
+    anything raises, it is removed, and `path` is as it was.
+
+    Raises TargetError if it cannot be created or get its name, or if `is_right` finds that it reads back differently.
     """
     with target_errors(path):
         partial, descriptor = _create_partial(os.path.dirname(path))
@@ -131,6 +133,9 @@ def writing(path: str) -> Iterator[BinaryIO]:
         with target_errors(path):
             file.flush()
             os.fsync(file.fileno())
+            file.seek(0)
+            if not is_right(file):
+                raise OSError(errno.EIO, "the file reads back differently from what was written")
             os.replace(partial, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -143,15 +148,12 @@ def writing(path: str) -> Iterator[BinaryIO]:
 
 def _replace(path: str, fill: Callable[[BinaryIO], object], data: bytes, mtime_ns: int | None) -> None:
     """`write_atomically`, with a function that fills the temporary file with `data`."""
-    with target_errors(path), writing(path) as file:
+    with target_errors(path), writing(path, lambda file: _holds(file, data)) as file:
         fill(file)
         file.flush()
         if mtime_ns is not None:
             with contextlib.suppress(OSError):
                 os.utime(file.fileno(), ns=(mtime_ns, mtime_ns))
-        file.seek(0)
-        if not _holds(file, data):
-            raise OSError(errno.EIO, "the file reads back differently from what was written")
 
 
 def _holds(file: BinaryIO, data: bytes) -> bool:

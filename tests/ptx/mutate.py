@@ -479,6 +479,16 @@ FAULTS = (
     Fault(FAST16_TILE, "lanes of label maps read codes", "codes, group, residuals)", "codes, group, 1)"),
     Fault(FAST16_TILE, "lanes of label maps read octets", "positions, group, residuals)", "positions, group, 1)"),
     Fault(FAST16_TILE, "samples are not scaled", " * factor_;", ";"),
+    Fault(
+        FAST16_TILE, "scaled samples are taken for others", "any_scaled_ = Team::any(factor_ != 1);", "any_scaled_ = 0;"
+    ),
+    Fault(
+        FAST16_TILE,
+        "scaled samples are looked for by one team",
+        "any_scaled_ = Team::any(factor_ != 1);",
+        "any_scaled_ = factor_ != 1;",
+        "A team of other samples multiplies them by 1; multiplying does not involve other lanes.",
+    ),
     Fault(FAST16_TILE, "samples of more than 16 bits", "+ before[i]) & kSample;", "+ before[i]);"),
     Fault(FAST16_TILE, "rows that are converted are stored too", "active && !image.converts())", "active)"),
     Fault(UNITS, "bits past the last unit count", "low_ = ones<Team>(units);", "low_ = ~0u;"),

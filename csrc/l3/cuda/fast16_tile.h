@@ -105,6 +105,7 @@ class Fast16Tile {
     color_ = color_of(bytes[0]);
     factor_ = scale_factor(scale_of(bytes[0]));
     any_transform_ = Team::any(color_ != kTransformNone);
+    any_scaled_ = Team::any(factor_ != 1);
     Number wide = 0;
     uint32_t body = fast_heads_size(channels, 16);
     L3_UNROLL
@@ -196,14 +197,15 @@ class Fast16Tile {
                  octet = Team::load(records.positions, group, residuals);
     Number entry[4], words[3];
     Team::template load_words<4>(reinterpret_cast<const uint8_t *>(tables.codes), code << 4, entry);
-    Team::template load_words<3>(bytes, octet & ~3u, words);
-    const Number shift = octet << 3, low = Team::funnel_shift(words[0], words[1], shift),
+    const Number shift = octet << 3;
+    Team::template load_words_of_bit<3>(bytes, shift, words);
+    const Number low = Team::funnel_shift(words[0], words[1], shift),
                  high = Team::funnel_shift(words[1], words[2], shift);
     Number even[2], odd[2];  // fields, in pairs
     unpack_fields(low, high, entry[3] & 15, entry[0], even, odd);
     if (any_wide_) {  // whose low eight bits take eight bytes
       Number more[2], even_above[2], odd_above[2];
-      Team::template load_words<2>(bytes, (octet & ~3u) + 12, more);
+      Team::template load_words_of_bit<2>(bytes + 12, shift, more);
       const Number third = Team::funnel_shift(words[2], more[0], shift),
                    fourth = Team::funnel_shift(more[0], more[1], shift);
       unpack_fields(third, fourth, entry[3] >> 8, entry[1], even_above, odd_above);
@@ -258,23 +260,28 @@ class Fast16Tile {
   L3_DEVICE void put_row(Number (&pixels)[4 * channels], uint8_t *row) const {
     if constexpr (channels >= 3) {
       if (any_transform_) {
-        const Number subtracted = mask_if(color_ != kTransformNone), mean = mask_if(color_ == kSubtractGreenAndMean);
+        const Number subtracted = mask_if(color_ != kTransformNone), mean = mask_if(color_ == kSubtractGreenAndMean),
+                     middle = subtracted & kMiddle;
         L3_UNROLL
         for (uint32_t n = 0; n < 4 * channels; n += channels) {  // in the order G, R, B
-          const Number green = pixels[n], red = (pixels[n + 1] + ((green + kMiddle) & subtracted)) & kSample;
+          const Number green = pixels[n], red = (pixels[n + 1] + (green & subtracted) + middle) & kSample;
           const Number reference = blend(mean, (red + green) >> 1, green);
           pixels[n + 1] = red;
-          pixels[n + 2] = pixels[n + 2] + ((reference + kMiddle) & subtracted);
+          pixels[n + 2] = pixels[n + 2] + (reference & subtracted) + middle;
         }
       }
+    }
+    if (any_scaled_) {
+      L3_UNROLL
+      for (Number &pixel : pixels) pixel = pixel * factor_;
     }
     Number words[2 * channels];
     L3_UNROLL
     for (uint32_t w = 0; w < 2 * channels; w++) {
-      const auto scaled = [&](uint32_t sample) {
-        return pixels[sample / channels * channels + channel_of_plane(sample % channels, channels)] * factor_;
+      const auto of_row = [&](uint32_t sample) {
+        return pixels[sample / channels * channels + channel_of_plane(sample % channels, channels)];
       };
-      words[w] = Team::permute_bytes(scaled(2 * w), scaled(2 * w + 1), 0x5410);
+      words[w] = Team::permute_bytes(of_row(2 * w), of_row(2 * w + 1), 0x5410);
     }
     // In stores as wide as the size of four pixels allows.
     constexpr uint32_t kWide = channels % 2 ? 2 : 4;
@@ -290,7 +297,8 @@ class Fast16Tile {
   PlaceInUnit<Team> place_;
   Number at_edge_[4];  // masks: the right neighbour of a sample is outside the tile
   uint32_t color_, factor_;
-  bool any_cut_, any_transform_, any_wide_;  // in the warp's tiles: not of full width; a colour transform; wide fields
+  // In the warp's tiles: not of full width; a colour transform; scaled samples; wide fields.
+  bool any_cut_, any_transform_, any_scaled_, any_wide_;
 };
 
 }  // namespace l3

@@ -148,28 +148,7 @@ class Fast8Tile {
 
     const LanePlace place;
     for (uint32_t y = 0; Team::any(Number(y) < shape.height); y += kStoredRows) {
-      L3_UNROLL
-      for (uint32_t pair = 0; pair < kStoredRows / 2; pair++) {
-        if constexpr (full && channels == 1) {
-          if (!state[0].any_residuals) {
-            put_labels(bytes, y, pair, shared.records[0], place, tables, state[0], shared.rows);
-            continue;
-          }
-        }
-        Number even[channels][2], odd[channels][2];
-        decode_pair(bytes, y, pair, shared, place, tables, state, even, odd);
-        L3_UNROLL
-        for (uint32_t i = 0; i < 2; i++) {
-          Number pixels_even[channels], pixels_odd[channels];
-          L3_UNROLL
-          for (uint32_t c = 0; c < channels; c++) pixels_even[c] = even[c][i], pixels_odd[c] = odd[c][i];
-          if constexpr (channels >= 3) {
-            undo_transform(colors, pixels_even);
-            undo_transform(colors, pixels_odd);
-          }
-          interleave(pixels_even, pixels_odd, shared.rows.row(2 * pair + i));
-        }
-      }
+      put_rows(bytes, y, shared, place, tables, colors, state);
       Team::sync();
       store.store(shared.rows.bytes, y);
       if (converts) store_converted_rows<Team, uint8_t>(image, rect, y, active, shared.rows);
@@ -341,6 +320,49 @@ class Fast8Tile {
     return has_palette(index_bits, 8) ? looked_up : word;
   }
 
+  // Decodes the rows from row `y` on that are stored together, and puts them together as pixels.
+  static L3_DEVICE void put_rows(const uint8_t *bytes, uint32_t y, Shared &shared, const LanePlace &place,
+                                 const Tables &tables, const ColorFactors &colors, Channel (&state)[channels]) {
+    if constexpr (full && channels == 1) {
+      if (!state[0].any_residuals) {
+        put_labels(bytes, y, shared.records[0], place, tables, state[0], shared.rows);
+        return;
+      }
+    }
+    L3_UNROLL
+    for (uint32_t pair = 0; pair < kStoredRows / 2; pair++) {
+      Number even[channels][2], odd[channels][2];
+      decode_pair(bytes, y, pair, shared, place, tables, state, even, odd);
+      L3_UNROLL
+      for (uint32_t i = 0; i < 2; i++) {
+        Number pixels_even[channels], pixels_odd[channels];
+        L3_UNROLL
+        for (uint32_t c = 0; c < channels; c++) pixels_even[c] = even[c][i], pixels_odd[c] = odd[c][i];
+        if constexpr (channels >= 3) {
+          undo_transform(colors, pixels_even);
+          undo_transform(colors, pixels_odd);
+        }
+        interleave(pixels_even, pixels_odd, shared.rows.row(2 * pair + i));
+      }
+    }
+  }
+
+  // The same for a label map that is the only channel.
+  template <typename Records>
+  static L3_DEVICE void put_labels(const uint8_t *bytes, uint32_t y, Records &records, const LanePlace &place,
+                                   const Tables &tables, Channel &channel, SharedRows<channels> &rows) {
+    L3_UNROLL
+    for (uint32_t pair = 0; pair < kStoredRows / 2; pair++) {
+      Number labels[2];
+      channel.labels.decode_pair(bytes, y / 2 + pair, place, tables.marks, records.labels, labels);
+      L3_UNROLL
+      for (uint32_t i = 0; i < 2; i++) {
+        const Number word[1] = {labels[i]};
+        Team::template store_words<1>(rows.row(2 * pair + i), Team::index() * 4, word);
+      }
+    }
+  }
+
   static L3_DEVICE bool has_residuals(const Channel &channel) {
     if constexpr (full) return channel.any_residuals;
     return true;
@@ -387,20 +409,6 @@ class Fast8Tile {
       odd[i] = channel.any_residuals ? blend(channel.residuals, odd[i], labels_odd) : labels_odd;
     }
     channel.even = even[1], channel.odd = odd[1];
-  }
-
-  // Decodes row pair `pair` from row `y` on, of a label map that is the only channel.
-  template <typename Records>
-  static L3_DEVICE void put_labels(const uint8_t *bytes, uint32_t y, uint32_t pair, Records &records,
-                                   const LanePlace &place, const Tables &tables, Channel &channel,
-                                   SharedRows<channels> &rows) {
-    Number labels[2];
-    channel.labels.decode_pair(bytes, y / 2 + pair, place, tables.marks, records.labels, labels);
-    L3_UNROLL
-    for (uint32_t i = 0; i < 2; i++) {
-      const Number word[1] = {labels[i]};
-      Team::template store_words<1>(rows.row(2 * pair + i), Team::index() * 4, word);
-    }
   }
 
   // A channel's residuals, or their running sums, in row pair `pair` from row `y` on.

@@ -56,8 +56,11 @@ Sample SampleReader::read(const Catalogue &catalogue, const Entry &entry, bool k
   const auto image = sample.image.bytes();
   refuse_lfs_pointer(path, image);
   const FileFormat format = sniff(image);
-  if (entry.format != FileFormat::unknown && format != entry.format)
-    throw std::runtime_error(path + " is no longer of the format " + format_name(entry.format) + unlike(catalogue));
+  if (entry.format != FileFormat::unknown && format != entry.format) {
+    const std::string name = format_name(entry.format);
+    throw std::runtime_error(path + " is no longer " + (name.starts_with("L3") ? "an " : "a ") + name + " file" +
+                             unlike(catalogue));
+  }
   check(path, format, image);
   auto last = sample.companions.before_begin();
   for (const File &file : entry.companions) {

@@ -11,6 +11,15 @@
 namespace dali_l3::loader {
 namespace {
 
+// A turn, in which a kind gets one item, in whole numbers.
+constexpr int64_t kTurn = int64_t{1} << 30;
+
+// The whole number nearest to a quotient, of two the larger.
+int64_t rounded(int64_t dividend, int64_t divisor) {
+  const int64_t doubled = 2 * dividend + divisor;
+  return doubled / (2 * divisor) - (doubled % (2 * divisor) < 0);
+}
+
 struct Arc {
   int from, to;
   int64_t flow;  // multiples of 1/unit
@@ -83,9 +92,10 @@ Rows round_rows(std::span<const CacheCounts> totals, const Segments &segments) {
 
 }  // namespace
 
-EvenSpread::EvenSpread(std::vector<int64_t> totals, int64_t steps)
+EvenSpread::EvenSpread(std::vector<int64_t> totals, int64_t steps, int64_t lead)
     : totals_(std::move(totals)),
       steps_(steps),
+      lead_(lead),
       items_(steps > 0 ? std::accumulate(totals_.begin(), totals_.end(), int64_t{0}) / steps : 0),
       given_(totals_.size()),
       kinds_(totals_.size()) {
@@ -120,13 +130,17 @@ Apportionment::Apportionment(std::span<const CacheCounts> totals, const Segments
   const int64_t batches = segments.full_count;
   if (batches == 0) return;
   std::vector<int64_t> extras;
+  int64_t turn = kTurn / 2;  // where a format begins: its hits follow those of the one before
   for (const auto [hits, misses] : rows.full) {
     const CacheCounts floors{hits / batches, misses / batches};
     const int64_t floor = (hits + misses) / batches;
     const int64_t more_hits = hits % batches, more_misses = misses % batches;
     const int64_t both = std::max<int64_t>(0, more_hits + more_misses - batches);  // batches with one more of each
-    formats_.push_back(
-        {floors, floor, EvenSpread({more_hits - both, more_misses - both}, more_hits + more_misses - 2 * both)});
+    const int64_t single_hits = more_hits - both, single_misses = more_misses - both;
+    const int64_t steps = single_hits + single_misses;
+    const int64_t lead = rounded((2 * turn - kTurn) * steps, kTurn);
+    formats_.push_back({floors, floor, EvenSpread({single_hits, single_misses}, steps, lead)});
+    if (steps > 0) turn = (turn + rounded(kTurn * single_hits, steps)) % kTurn;
     extras.push_back((hits + misses) % batches);
   }
   extra_ = EvenSpread(std::move(extras), batches);

@@ -21,19 +21,22 @@ struct CacheCounts {
  */
 class EvenSpread {
  public:
-  /** @param totals items of each kind, at most `steps`; together a multiple of `steps` */
-  EvenSpread(std::vector<int64_t> totals, int64_t steps);
+  /**
+   * @param totals items of each kind, at most `steps`; together a multiple of `steps`
+   * @param lead of the first kind: by how many items, times `steps`, it is ahead of the others; within -steps … steps
+   */
+  EvenSpread(std::vector<int64_t> totals, int64_t steps, int64_t lead = 0);
 
   /** Which kinds the next step gets an item of. At most `steps` calls. */
   const std::vector<bool> &next();
 
  private:
-  int64_t lag(size_t kind) const { return totals_[kind] * step_ - given_[kind] * steps_; }
+  int64_t lag(size_t kind) const { return totals_[kind] * step_ - given_[kind] * steps_ + (kind == 0 ? lead_ : 0); }
 
   std::vector<int64_t> totals_;
-  int64_t steps_, items_, step_ = 0;  // items_: of a step
-  std::vector<int64_t> given_;        // items of each kind so far
-  std::vector<size_t> kinds_;         // all, in an order of precedence
+  int64_t steps_, lead_, items_, step_ = 0;  // items_: of a step
+  std::vector<int64_t> given_;               // items of each kind so far
+  std::vector<size_t> kinds_;                // all, in an order of precedence
   std::vector<bool> chosen_;
 };
 
@@ -43,7 +46,8 @@ class EvenSpread {
  * With n samples of a kind among an epoch's N, a segment of s samples has the exact share n s / N of them. For every
  * format, its hits and its misses, every segment gets the floor or the ceiling of that share; the counts of a segment
  * add up to s and those of all segments to n. What is rounded off is carried over, so that the sums over the segments
- * so far stay near the exact ones too.
+ * so far stay near the exact ones too. Formats of which every batch has equally many hits get one more in turns, not
+ * all in the same batches.
  */
 class Apportionment {
  public:

@@ -188,6 +188,9 @@ def convert(
     bmp, webp, the lossy jpeg@Q and webp@Q with a quality Q, and source, files as they are. DST/dali_l3_mix.json records
     the format of each image.
 
+    With --shards, DST gets tar shards, as webdataset has them, with companions, labels and indices. With --part,
+    several runs share the work. Both keep a manifest and records in DST.conversion, and go on from them after a kill.
+
     Exits with 0 on success, 1 if any file failed, 2 if the arguments are wrong, 130 after Ctrl-C.
 
     Examples:
@@ -202,6 +205,9 @@ def convert(
     dali-l3 convert train/ train-mix/ --mix l3-fast:7,bmp:3
     dali-l3 convert photos/ photos-l3/ --resize-shorter 256
     dali-l3 convert jpegs/ jpegs-mix/ --mix source:7,l3-fast:3
+    dali-l3 convert train/ train-l3/ --shards 1GiB
+    dali-l3 convert 'shards/*.tar' train-l3/ --part 3/16
+    dali-l3 convert --status train-l3/
     """
     converting, mixing, formats, reading, resizing, stored, in_units, manifest, storage = import_extra(
         "convert",

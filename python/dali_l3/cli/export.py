@@ -43,7 +43,7 @@ def export(
     Writes the same pixels, 8 or 16 bits, with alpha, ICC profile, EXIF and XMP. As with convert, the target mirrors the
     folders of the source, files are never half-written, and the same command continues a run.
 
-    A catalogue becomes a Parquet table, with a row for each sample; pip install pyarrow for this.
+    A catalogue becomes a Parquet table, with a row for each sample. Needs pyarrow: pip install 'dali-l3[parquet]'.
 
     Examples:
 
@@ -73,5 +73,5 @@ def _export_catalogue(source: str, target: str, overwrite: bool) -> None:
     try:
         rows = catalogues.export(source, target)
     except ModuleNotFoundError as error:
-        raise ConversionError("pyarrow is not installed, try: pip install pyarrow") from error
+        raise ConversionError("pyarrow is not installed, try: pip install 'dali-l3[parquet]'") from error
     console.print(printable(f"{target}: {counted(rows, 'row')}"))

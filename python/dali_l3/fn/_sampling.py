@@ -83,6 +83,8 @@ def _subset(subset: Any) -> dict[str, Any]:
         raise TypeError("subset=(0, 1) is ambiguous: write (0.0, 1.0) for the whole dataset, or [0, 1] for two samples")
     if values.size == 0:
         raise ValueError("subset is empty")
+    if values.dtype.kind == "b" and values.ndim == 1:
+        raise TypeError("subset must be a list of indices, not a mask: give np.flatnonzero(mask)")
     if values.dtype.kind == "f" and values.ndim == 0:
         return {"subset_range": [0.0, float(values)]}
     if values.dtype.kind == "f" and values.shape == (2,):

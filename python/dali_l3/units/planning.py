@@ -53,7 +53,7 @@ def open_manifest(target: str, settings: Settings, check_source: bool = True, wo
 def preview(settings: Settings, target: str) -> tuple[list[Outcome], list[Outcome]]:
     """What a run would convert, and what it would pass over."""
     samples, outcomes = _list(settings)
-    tasks = [task_of(sample, settings, target) for sample in samples]
+    tasks = [task_of(sample, settings, "" if settings.shards else target) for sample in samples]
     return [Outcome(task.source, task.target, "planned") for task in tasks], outcomes
 
 

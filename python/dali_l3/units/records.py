@@ -16,6 +16,7 @@ from ..jobs.planning import PlanError
 from .manifest import Manifest
 
 _AT_ONCE = 16  # records that are read: those in a bucket are far away
+_FOLDERS = 64  # whose listings are kept
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Record:
     """A unit that is done.
 
     unit: its number
-    outputs: the shards that it became, and their bytes; empty if its output is files of a folder
+    outputs: the files that it became, shards or others, relative to the output folder, and their bytes
     outcomes: of its samples, in their order
     """
 
@@ -56,18 +57,23 @@ class Record:
 
 
 def done_units(manifest: Manifest, units: Iterable[int] | None = None) -> Iterator[Record]:
-    """The records of those of the units that are done. One whose shards are missing, or not as they were, is not.
+    """The records of those of the units that are done. One whose files are missing, or not as they were, is not.
 
     units: their numbers; None: all
     """
     storage = manifest.storage
+    sizes_in = functools.lru_cache(_FOLDERS)(storage.sizes)  # as units of a folder have their files in few folders
+
+    def size_of(output: str) -> int | None:
+        folder, _, name = f"{manifest.target}/{output}".rpartition("/")
+        return sizes_in(folder).get(name)
+
     names = storage.sizes(f"{manifest.folder}/records")
-    sizes = storage.sizes(manifest.target)
     there = (unit for unit in (range(len(manifest.units)) if units is None else units) if _name(unit) in names)
     with ThreadPoolExecutor(_AT_ONCE) as readers:
         while some := list(itertools.islice(there, _AT_ONCE)):
             for record in readers.map(functools.partial(Record.load, manifest), some):
-                if all(sizes.get(output) == size for output, size in record.outputs.items()):
+                if all(size_of(output) == size for output, size in record.outputs.items()):
                     yield record
 
 

@@ -66,16 +66,19 @@ def _collect(manifest: Manifest, unit: int, results: Iterable[Outcome], count: i
     """Writes the shards of a unit, if its output are shards. Raises _StoppedError if there are less than `count`."""
     limit = manifest.settings.shards
     outcomes: list[Outcome] = []
+    outputs: dict[str, int] = {}
     shards = writing_shards(manifest.storage, manifest.target, unit, limit) if limit else contextlib.nullcontext()
     with shards as writer:
         for result in results:
             target = result.target
             if writer:
                 target = f"{manifest.target}/{writer.add(result.files)}" if isinstance(result, Converted) else None
+            elif isinstance(result, Converted):
+                outputs.update(result.written)
             outcomes.append(_plain(result, target))
         if len(outcomes) < count:
             raise _StoppedError
-    return Record(unit, writer.sizes if writer else {}, tuple(outcomes))
+    return Record(unit, writer.sizes if writer else outputs, tuple(outcomes))
 
 
 def _unless_unwritable(results: Outcomes) -> Outcomes:

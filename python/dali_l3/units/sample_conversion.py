@@ -38,9 +38,14 @@ class SampleTask(Task):
 
 @dataclass(frozen=True)
 class Converted(Outcome):
-    """What became of a sample that was converted. files: names and bytes of those that are yet to be written."""
+    """What became of a sample that was converted.
+
+    files: names and bytes of those that are yet to be written
+    written: names and sizes of the others
+    """
 
     files: tuple[tuple[str, bytes], ...] = ()
+    written: tuple[tuple[str, int], ...] = ()
 
 
 def task_of(sample: Sample, settings: Settings, folder: str = "") -> SampleTask:
@@ -78,10 +83,12 @@ def convert_sample(task: Task) -> Outcome:
     if sample.label:
         files.append((f"{sample.key}.cls", sample.label.encode()))
     target_size = sum(len(data) for _, data in files)
+    written: list[tuple[str, int]] = []
     if task.folder:
         storage = find_storage(task.folder)
         for (name, data), member in zip(files, sample.members, strict=True):
             storage.write(f"{task.folder}/{name}", data, member.version)
+            written.append((name, len(data)))
         files = []
     return Converted(
         task.source,
@@ -93,6 +100,7 @@ def convert_sample(task: Task) -> Outcome:
         raw_size=raw_size,
         format=f"l3-{settings.profile}",
         files=tuple(files),
+        written=tuple(written),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import itertools
+import os
 import tarfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -86,7 +87,9 @@ class ShardWriter:
         name = _shard_name(self._unit, len(self.sizes))
         with target_errors(f"{self._folder}/{name}"):
             self._write(bytes(_END))
+            self._file.flush()
             size = self._file.tell()
+            os.fsync(self._file.fileno())
             self._file.seek(0)
             if _checksum_of(self._file) != self._checksum:
                 raise OSError(errno.EIO, "the shard reads back differently from what was written")

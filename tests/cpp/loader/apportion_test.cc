@@ -83,6 +83,22 @@ TEST(fractions_are_carried_over) {
   CHECK(check_epoch({{300, 700}, {3300, 5700}}, segments_of({.batch_size = 10}, 10000, 0)) < 1);
 }
 
+TEST(formats_with_equal_shares_have_their_ceilings_in_turns) {
+  for (int64_t formats = 1; formats <= 5; formats++) {
+    for (int64_t hits = 0; hits <= 600; hits += 7) {
+      const testing::Context context("%d formats with %d hits", static_cast<int>(formats), static_cast<int>(hits));
+      const std::vector<CacheCounts> totals(static_cast<size_t>(formats), {hits, 600 - hits});
+      const int64_t size = 600 * formats, batch = 6 * formats;
+      Apportionment apportionment(totals, segments_of({.batch_size = static_cast<int>(batch)}, size, 0));
+      for (int i = 0; i < 100; i++) {
+        int64_t all_hits = 0;
+        for (const CacheCounts &counts : apportionment.next()) all_hits += counts.hits;
+        CHECK(is_share(all_hits, hits * formats, batch, size));
+      }
+    }
+  }
+}
+
 TEST(counts_up_to_the_largest_catalogue) {
   // Products of sample counts come close to 2^62, in the test of shares too.
   const int64_t half = kMaxSamples / 2;

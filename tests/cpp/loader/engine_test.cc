@@ -490,7 +490,7 @@ TEST(a_file_of_another_format_is_named) {
   SampleReader reader({}, [](const std::string &) {});
   const std::string message =
       error_of([&] { reader.read(dataset.catalogue(), dataset.catalogue().entries[1], false); });
-  CHECK_EQUAL(message, dataset.path(1) + " is no longer of the format PNG");
+  CHECK_EQUAL(message, dataset.path(1) + " is no longer a PNG file");
 }
 
 TEST(gives_up_when_nothing_can_be_read) {

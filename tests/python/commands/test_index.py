@@ -94,7 +94,10 @@ def test_what_cannot_be_indexed(run, shards, tmp_path):
     outcomes = {json.loads(line)["source"]: json.loads(line)["status"] for line in report.open()}
     assert outcomes[shards[0]] == "done"
     assert outcomes[str(tmp_path / "z.tar")] == "failed"
-    assert run("index", tmp_path / "nothing-*.tar")[0] == 2
+    for name in (b"nothing", b"\xe9"):  # a name that is not UTF-8, too
+        code, _, err = run("index", os.path.join(tmp_path, os.fsdecode(name) + "-*.tar"))
+        assert code == 2
+        assert "-*.tar, which no file matches" in err
 
 
 def test_names_that_repeat_are_noted(run, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -220,6 +221,13 @@ def test_a_folder_in_parts_is_that_of_one_run(run, source, tmp_path, monkeypatch
         for folder in (tmp_path / "parts", tmp_path / "whole")
     ]
     assert dates[0] == dates[1]
+    (tmp_path / "parts" / "cats" / "004.l3").unlink()
+    (tmp_path / "parts" / "dogs" / "001.l3").write_bytes(b"LLL.")
+    assert " converted" in convert(run, source, tmp_path / "parts", "--part", "1/1")
+    assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
+    shutil.rmtree(tmp_path / "parts")
+    assert "16 converted, 4 skipped" in convert(run, source, tmp_path / "parts", "--part", "1/1")
+    assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
     assert "16 kept" in convert(run, source, tmp_path / "whole")
 
 

@@ -224,7 +224,7 @@ def with_checksum(words: bytes) -> bytes:
     return words + b" crc32=%08x" % zlib.crc32(words)
 
 
-WORDS = b"dali_l3-reader=2 seed=7 shard_id=0 files=23"
+WORDS = b"dali_l3-reader=3 seed=7 shard_id=0 files=23"
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ WORDS = b"dali_l3-reader=2 seed=7 shard_id=0 files=23"
         lambda state: with_checksum(WORDS + b" stage=-1"),
         lambda state: with_checksum(WORDS + b" stage=9223372036854775808"),
         lambda state: with_checksum(WORDS.replace(b"7", b"9223372036854775808") + b" stage=2"),
-        lambda state: with_checksum(WORDS.replace(b"reader=2", b"reader=3") + b" stage=2"),
+        lambda state: with_checksum(WORDS.replace(b"reader=3", b"reader=4") + b" stage=2"),
     ],
 )
 def test_a_damaged_checkpoint_is_refused(dataset, change):
@@ -266,7 +266,7 @@ def test_the_text_of_a_checkpoint(dataset):
     sizes = np.full(len(paths), 4096, "<u8")
     sums = [f"{zlib.crc32(data):08x}" for data in (names, labels.tobytes(), formats, sizes.tobytes())]
     words = (
-        "dali_l3-reader=2 seed=7 shard_id=0 files=23 names={} labels={} formats={} sizes={} stage=2 reader=liquid "
+        "dali_l3-reader=3 seed=7 shard_id=0 files=23 names={} labels={} formats={} sizes={} stage=2 reader=liquid "
         "policy=liquid read_order=random cache_size=40000 batch_size=4 num_shards=1 pad_last_batch=False "
         "weights=None class_proportions=None epoch_size=None"
     ).format(*sums)
@@ -407,9 +407,11 @@ def changes(root: str) -> dict[str, Change]:
     }
 
 
-# They decide which samples there are, so a checkpoint knows them by names and labels: see test_tar_shards.py.
-OF_TAR_SHARDS = {
+# They decide which samples there are, so a checkpoint knows them by names and labels: see test_tar_shards.py and
+# test_catalogues.py.
+OF_OTHER_SOURCES = {
     "case_sensitive_extensions",
+    "catalogue",
     "ext",
     "index_paths",
     "label_ext",
@@ -433,7 +435,7 @@ def moved(dataset):
 def test_of_every_argument_it_is_known_whether_the_order_follows_from_it(dataset, moved, function):
     """An argument that is added is missing here until somebody says so."""
     schema = backend.GetSchema({"multi_format": "readers__MultiFormat", "liquid": "readers__Liquid"}[function.__name__])
-    for name in set(schema.GetArgumentNames()) - OF_TAR_SHARDS:
+    for name in set(schema.GetArgumentNames()) - OF_OTHER_SOURCES:
         change = changes(dataset)[name]
         before = {"file_root": dataset} | ({"cache_size": 40000} if function is readers.liquid else {}) | change.beside
         after = before | {change.by or name: change.value}

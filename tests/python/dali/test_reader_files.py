@@ -256,7 +256,7 @@ def test_bad_lines_are_named_with_their_numbers(root, tmp_path, reader):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "One of the arguments file_root, file_list, files and paths is needed"),
+        ({}, "One of the arguments file_root, file_list, files, paths and catalogue is needed"),
         ({"file_root": ""}, "The argument file_root is empty"),
         ({"file_list": ""}, "The argument file_list is empty"),
         ({"files": []}, "The argument files is an empty list"),
