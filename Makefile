@@ -91,12 +91,13 @@ test-ptx test-ptx-full: venv
 test-python: build $(VENV)/torch
 	python -m pytest --numprocesses $(JOBS)
 
-# PyTorch without CUDA, torchdata, JAX and Triton's client, for examples, which are not tested where these cannot be had. PyPI
-# has no such build of PyTorch.
+# PyTorch without CUDA, torchdata, JAX and Triton's client, for examples, and Ray (a download of 75 MB, 240 MB installed), which
+# are not tested where these cannot be had. PyPI has no such build of PyTorch.
 $(VENV)/torch: $(VENV)/requirements.txt
 	pip install --quiet torch==2.13.0+cpu \
 	  || pip install --quiet torch==2.13.0+cpu --extra-index-url https://download.pytorch.org/whl/cpu \
 	  || echo 'PyTorch is not available: the examples that use it will not be tested.'
+	pip install --quiet ray==2.60.0 || echo 'Ray is not available: conversion on a cluster will not be tested.'
 	pip install --quiet torchdata==0.11.0 jax==0.10.2 \
 	  || echo 'torchdata or JAX is not available: the examples that use them will not be tested.'
 	pip install --quiet 'tritonclient[grpc]==2.73.0' \

@@ -10,6 +10,7 @@ import typer
 
 from ..config import show_config
 from ..errors import ConversionError
+from .cluster import with_addresses
 from .common import EXIT_FAILED, EXIT_USAGE, complain, reason
 from .convert import convert
 from .export import export
@@ -49,7 +50,7 @@ def run() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):  # it may be closed, or a test's
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold what the terminal's encoding lacks
     try:
-        app()
+        app(with_addresses(sys.argv[1:]))
     except ConversionError as error:
         complain(str(error))
         sys.exit(EXIT_USAGE)

@@ -16,6 +16,7 @@ from ..jobs.planning import PlanError, plan, preview
 from ..jobs.running import run_plan
 from ..jobs.workers import Limits
 from ..sizes import parse_size
+from .cluster import RayOption
 from .common import (
     DryRun,
     KeepSuffix,
@@ -147,6 +148,7 @@ def convert(
         typer.Option(help="Order of samples in shards: drawn, or that of the source.", show_default="drawn"),
     ] = None,
     part: PartOption = None,
+    ray: RayOption = None,
     plan_only: Annotated[
         bool, typer.Option("--plan", help="Only list the source and plan units, for --part; convert nothing.")
     ] = False,
@@ -237,7 +239,8 @@ def convert(
             raise PlanError("--palette index keeps numbers, which have no averages: add --resize-filter nearest")
     elif resize_filter is not ResizeFilter.LANCZOS:
         raise PlanError("--resize-filter needs --resize-shorter, --resize-longer or --resize-pixels")
-    if shards or part or plan_only or source.endswith(".tar") or _is_pattern(source):
+    in_bucket = storage.is_in_bucket(source) or storage.is_in_bucket(target)
+    if shards or part or plan_only or ray or in_bucket or source.endswith(".tar") or _is_pattern(source):
         refused = {
             "--mix": mix,
             "--pages split": pages is Pages.SPLIT,
@@ -246,7 +249,7 @@ def convert(
         }
         for option, is_given in refused.items():
             if is_given:
-                raise PlanError(f"{option} cannot be combined with --shards, --part or tar shards as the source")
+                raise PlanError(f"{option} cannot be combined with --shards, --part, --ray, buckets or tar shards")
         if not shards and (order or seed is not None):
             raise PlanError("--order and --seed are for --shards" if order else "--seed needs --mix or --shards")
         settings = manifest.Settings(
@@ -273,10 +276,11 @@ def convert(
             dry_run=dry_run,
             strict=strict,
             report=report,
+            ray=ray,
         )
         return
     if order or retry_failed:
-        raise PlanError("--order needs --shards" if order else "--retry-failed needs --shards or --part")
+        raise PlanError("--order needs --shards" if order else "--retry-failed needs --shards, --part or --ray")
     if source_as and formats.SOURCE not in mixing.parse_mix(mix or f"{formats.L3_FAST}:1"):
         raise PlanError("--source-as needs source in --mix")
     if mix is not None:

@@ -14,6 +14,7 @@ from ..jobs.display import console, printable
 from ..jobs.planning import PlanError, plan, preview
 from ..jobs.running import run_plan
 from ..wording import counted
+from .cluster import RayOption, runner
 from .common import DryRun, KeepSuffix, Overwrite, ReportFile, Strict, Workers, finish, import_extra
 from .parts import PartOption, parse_part
 
@@ -32,6 +33,7 @@ def export(
     overwrite: Overwrite = False,
     keep_suffix: KeepSuffix = False,
     part: PartOption = None,
+    ray: RayOption = None,
     dry_run: DryRun = False,
     strict: Strict = False,
     report: ReportFile = None,
@@ -58,7 +60,8 @@ def export(
     if dry_run:
         outcomes = preview(work.tasks, exporting.TO_PNG.refuse)
     else:
-        outcomes = run_plan(work, functools.partial(exporting.export_file, level=level), workers)
+        function = functools.partial(exporting.export_file, level=level)
+        outcomes = run_plan(work, function, workers, run=runner(ray, workers))
     finish(work, outcomes, "exported", report, strict, dry_run)
 
 

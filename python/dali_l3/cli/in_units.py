@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import typer
 
@@ -13,11 +15,13 @@ from ..jobs.outcomes import Outcome, Outcomes
 from ..jobs.planning import Plan, PlanError, is_inside
 from ..jobs.workers import DEFAULT_LIMITS, Limits
 from ..units.manifest import Manifest, Settings, conversion_folder
+from ..units.on_ray import run_on_ray
 from ..units.planning import open_manifest, preview
-from ..units.records import done_units, forget_failures, kept, state_of
+from ..units.records import Record, done_units, forget_failures, kept, state_of
 from ..units.running import run_locally
-from ..units.storage import find_storage
+from ..units.storage import find_storage, is_in_bucket
 from ..wording import counted
+from .cluster import check_workers
 from .common import EXIT_FAILED, check_report, finish
 from .parts import WHOLE, Part
 
@@ -36,8 +40,13 @@ def convert_in_units(
     dry_run: bool = False,
     strict: bool = False,
     report: str | None = None,
+    ray: str | None = None,
 ) -> None:
-    """Does the units of a part that are left, and shows them beside those that were done before."""
+    """Does the units of a part that are left, and shows them beside those that were done before.
+
+    ray: the address of a cluster; None: on this machine
+    """
+    check_workers(ray, workers)
     _check_apart(settings.source, target)
     _check_report(report, settings.source, target)
     if dry_run:
@@ -55,17 +64,19 @@ def convert_in_units(
     if retry_failed:
         forget_failures(manifest, units)
     count = sum(manifest.units[unit].count for unit in units)
-    outcomes = _outcomes(manifest, units, workers, limits)
+    run = functools.partial(run_on_ray, address=ray) if ray else functools.partial(run_locally, workers=workers)
+    outcomes = _outcomes(manifest, units, functools.partial(run, limits=limits))
     finish(Plan(outcomes=passed_over), outcomes, "converted", report, strict, count=count)
 
 
-def _outcomes(manifest: Manifest, units: list[int], workers: int | None, limits: Limits) -> Outcomes:
+def _outcomes(manifest: Manifest, units: list[int], run: Callable[..., Generator[Record, None, None]]) -> Outcomes:
     left = dict.fromkeys(units)
     for record in done_units(manifest, units):
         del left[record.unit]
         yield from kept(record)
-    for record in run_locally(manifest, left, workers, limits):
-        yield from record.outcomes
+    with contextlib.closing(run(manifest, left)) as records:
+        for record in records:
+            yield from record.outcomes
 
 
 def _nothing() -> Outcomes:
@@ -79,11 +90,21 @@ def _planned(manifest: Manifest) -> str:
 
 def _check_apart(source: str, target: str) -> None:
     """Raises PlanError if output would get among the source, or the source is where output goes."""
-    if not os.path.isdir(source):
+    if is_in_bucket(target) and "/" not in target.partition("://")[2]:
+        raise PlanError(f"{target}: name a folder in the bucket, beside which there is room for {target}.conversion")
+    if find_storage(source) is not find_storage(target):
         return
+    if not is_in_bucket(source) and not os.path.isdir(source):
+        return
+    inside = _is_below if is_in_bucket(source) else is_inside
     for folder in (target, conversion_folder(target)):
-        if is_inside(folder, source) or is_inside(source, folder):
+        if inside(folder, source) or inside(source, folder):
             raise PlanError(f"{folder}: source and target folder must not be the same or inside one another")
+
+
+def _is_below(path: str, folder: str) -> bool:
+    """Whether an object is the folder, or in it."""
+    return f"{path}/".startswith(f"{folder}/")
 
 
 def _check_report(report: str | None, *places: str) -> None:

@@ -15,6 +15,7 @@ from ..jobs.display import console, printable
 from ..jobs.planning import PlanError
 from ..jobs.running import run_plan
 from ..wording import counted
+from .cluster import RayOption, runner
 from .common import ReportFile, Workers, finish
 from .parts import PartOption, parse_part
 
@@ -51,6 +52,7 @@ def index(
     ] = False,
     workers: Workers = None,
     part: PartOption = None,
+    ray: RayOption = None,
     report: ReportFile = None,
     ext: Annotated[
         list[str] | None,
@@ -138,10 +140,11 @@ def index(
     """
     if output is None or not catalogues.is_catalogue(output):
         work = parse_part(part).of(plan_indexing(sources, output))
-        finish(work, run_plan(work, functools.partial(index_archive, overwrite=overwrite), workers), "indexed", report)
+        function = functools.partial(index_archive, overwrite=overwrite)
+        finish(work, run_plan(work, function, workers, run=runner(ray, workers)), "indexed", report)
         return
-    if part:
-        raise PlanError("--part does not go with catalogues: they are made in one piece")
+    if part or ray:
+        raise PlanError("--part and --ray do not go with catalogues: they are made in one piece")
     arguments = {
         "ext": ext,
         "label_ext": label_ext,

@@ -18,6 +18,7 @@ from ..jobs.planning import PlanError
 from ..jobs.running import run_plan
 from ..jobs.workers import Limits
 from ..wording import counted
+from .cluster import RayOption, runner
 from .common import EXIT_FAILED, MaxPixels, ReportFile, Strict, Timeout, Workers, finish
 from .parts import PartOption, parse_part
 
@@ -40,6 +41,7 @@ def verify(
     max_pixels: MaxPixels = DEFAULT_MAX_PIXELS,
     timeout: Timeout = None,
     part: PartOption = None,
+    ray: RayOption = None,
     strict: Strict = False,
     report: ReportFile = None,
 ) -> None:
@@ -70,7 +72,7 @@ def verify(
     keeper = Quarantine(quarantine, paths) if quarantine else None
     work = parse_part(part).of(plan_verification(paths, quarantine))
     function = functools.partial(verify_file, options=ReadOptions(max_pixels))
-    outcomes = run_plan(work, function, workers, prepare_process, Limits(timeout))
+    outcomes = run_plan(work, function, workers, prepare_process, Limits(timeout), run=runner(ray, workers))
     totals = finish(work, keeper.receive(outcomes) if keeper else outcomes, "verified", report, strict)
     if not totals.counts["done"] and not part:
         raise PlanError(f"nothing to verify in {', '.join(paths)}")

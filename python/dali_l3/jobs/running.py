@@ -31,10 +31,12 @@ def run_plan(
     workers: int | None = None,
     initializer: Callable[[], None] | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    run: Callable[..., Outcomes] | None = None,
 ) -> Outcomes:
     """Prepares the plan's folders and yields `function(task)` for every task, in order of completion.
 
     function, workers, initializer, limits: as `run_tasks` takes them
+    run: what runs the tasks; by default `run_tasks`
 
     Ctrl-C, SIGTERM and SIGHUP end the run after the running tasks, which get `limits.grace` seconds; a second signal
     ends it at once. Both raise Interrupted in the end. No half-written files are left. For the main thread.
@@ -46,7 +48,7 @@ def run_plan(
     unwritable: list[tuple[int, str]] = []
     try:
         with stopping_on_signals(limits.grace) as interrupted:
-            outcomes = run_tasks(
+            outcomes = (run or run_tasks)(
                 function,
                 plan.tasks,
                 workers,
@@ -70,5 +72,5 @@ def surrender(error: TargetError, files: int = 1) -> TargetError:
     """The error that ends a run because `files` files could not be written, and says what to do."""
     number = error.errno or errno.EIO
     advice = _ADVICE.get(number, "make it writable and run it again")
-    reason = f"{os.strerror(number)}: the run was stopped after {counted(files, 'file')} could not be written; {advice}"
-    return TargetError(number, reason, error.filename)
+    what = f"{counted(files, 'file')} could not be written"
+    return TargetError(number, f"{error.strerror}: the run was stopped after {what}; {advice}", error.filename)

@@ -31,7 +31,9 @@ from .serving import READY, SMALL, MemoryRequest, serve
 
 _TICK = 0.1  # seconds between two looks at the workers' time and memory
 _LONGEST_LOOK = 1.0  # seconds that pass at most from one look to the next: more is time in which nobody looked
-_PART_OF_MEMORY = 0.9  # of what is available; the rest is left to others, and to files that are being written
+PART_OF_MEMORY = 0.9
+"""Of what is available; the rest is left to others, and to files that are being written."""
+
 _WORKER_MEMORY = 128 << 20  # bytes: the interpreter and its libraries, 50 MB as measured, and what `SMALL` images need
 _UNEXPLAINED = 512 << 20  # bytes that a worker may take beyond what its image explains: twice that is still harmless
 _SECONDS = 60.0  # that every file may take by default
@@ -181,7 +183,7 @@ class Pool:
     ) -> None:
         memory = limits.memory
         if memory is None:
-            memory = int(_PART_OF_MEMORY * available_memory())
+            memory = int(PART_OF_MEMORY * available_memory())
         self._size = min(max(workers or min(default_workers(), memory // _WORKER_MEMORY), 1), most)
         self._memory = memory - self._size * _WORKER_MEMORY  # for what is announced
         self._work = function, initializer

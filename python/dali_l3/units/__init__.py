@@ -17,14 +17,16 @@ where the manifest is can do any unit: `running.run_unit(manifest, unit)` needs 
 to talk to. A unit that was under way when a run was killed is done again. Two runs that do the same unit replace files
 by the same files.
 
-Where a unit runs is up to who calls `run_unit`: `running.run_locally` is one of these. Where files are is up to
-`storage`: units reach their files through it alone.
+Where a unit runs is up to who calls `run_unit`: `running.run_locally` and `on_ray.run_on_ray` do. Where files are is
+up to `storage`: units reach their files through it alone.
 
 - `storage`: listing, reading, writing; folders of this machine
+- `buckets`: the same in s3:// and gs://
 - `samples`: the samples of a source, and the names that they get
 - `manifest`, `planning`: what is to be done; how it is made
 - `sample_conversion`: what is done to one sample, in a worker process
 - `shards`, `sequence`: writes tar shards, of samples in order
 - `running`: does one unit, or all that are left, on this machine
+- `on_ray`: has them done by the machines of a Ray cluster
 - `records`: what became of units; the state of a conversion; its report
 """

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ..jobs.outcomes import Outcome
 from ..jobs.planning import PlanError
 from .manifest import Manifest
 
+_AT_ONCE = 16  # records that are read: those in a bucket are far away
 _FOLDERS = 64  # whose listings are kept
 
 
@@ -66,11 +69,12 @@ def done_units(manifest: Manifest, units: Iterable[int] | None = None) -> Iterat
         return sizes_in(folder).get(name)
 
     names = storage.sizes(f"{manifest.folder}/records")
-    for unit in range(len(manifest.units)) if units is None else units:
-        if _name(unit) in names:
-            record = Record.load(manifest, unit)
-            if all(size_of(output) == size for output, size in record.outputs.items()):
-                yield record
+    there = (unit for unit in (range(len(manifest.units)) if units is None else units) if _name(unit) in names)
+    with ThreadPoolExecutor(_AT_ONCE) as readers:
+        while some := list(itertools.islice(there, _AT_ONCE)):
+            for record in readers.map(functools.partial(Record.load, manifest), some):
+                if all(size_of(output) == size for output, size in record.outputs.items()):
+                    yield record
 
 
 def find_record(manifest: Manifest, unit: int) -> Record | None:

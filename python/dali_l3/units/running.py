@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import fields
 
 from ..errors import TargetError
@@ -38,10 +38,11 @@ def run_unit(
     OSError.
     """
     with Pool(convert_sample, workers, prepare_process, stopped, limits, manifest.units[unit].count) as pool:
-        return _do_unit(manifest, unit, pool)
+        return do_unit(manifest, unit, pool)
 
 
-def _do_unit(manifest: Manifest, unit: int, pool: Pool) -> Record | None:
+def do_unit(manifest: Manifest, unit: int, pool: Pool) -> Record | None:
+    """As `run_unit`, in a pool of `convert_sample`, which should be closed if anything is raised."""
     folder = "" if manifest.settings.shards else manifest.target
     tasks = [task_of(sample, manifest.settings, folder) for sample in manifest.samples_of(unit)]
     places = {task.target: place for place, task in enumerate(tasks)}
@@ -96,7 +97,7 @@ def _plain(result: Outcome, target: str | None) -> Outcome:
 
 def run_locally(
     manifest: Manifest, units: Iterable[int], workers: int | None = None, limits: Limits = DEFAULT_LIMITS
-) -> Iterator[Record]:
+) -> Generator[Record, None, None]:
     """Does units one after the other, each with all workers, and yields their records. For the main thread.
 
     A unit that another run has done meanwhile is not done again.
@@ -104,7 +105,7 @@ def run_locally(
     Ctrl-C, SIGTERM and SIGHUP end the run as they end `jobs.running.run_plan`; the unit at hand is left to be done.
     Raises as `run_unit`, and Interrupted.
     """
-    _clear(manifest)
+    clear(manifest)
     try:
         with (
             stopping_on_signals(limits.grace) as interrupted,
@@ -113,13 +114,14 @@ def run_locally(
             for unit in units:
                 if interrupted():
                     break
-                record = find_record(manifest, unit) or _do_unit(manifest, unit, pool)
+                record = find_record(manifest, unit) or do_unit(manifest, unit, pool)
                 if record:
                     yield record
     finally:
-        _clear(manifest)
+        clear(manifest)
 
 
-def _clear(manifest: Manifest) -> None:
+def clear(manifest: Manifest) -> None:
+    """Removes what killed runs left."""
     for folder in (manifest.folder, manifest.target):
         manifest.storage.clear(folder)

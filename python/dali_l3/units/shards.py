@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from ..files import target_errors
-from .storage import Storage
+from .storage import Storage, find_storage
 
 _BLOCK = 512  # bytes; members are padded to these
 _END = 2 * _BLOCK  # of zeros
@@ -93,7 +93,7 @@ class ShardWriter:
             self._file.seek(0)
             if _checksum_of(self._file) != self._checksum:
                 raise OSError(errno.EIO, "the shard reads back differently from what was written")
-        index = self._storage.index_of(self._file.name)
+        index = find_storage(self._file.name).index_of(self._file.name)  # of this machine, wherever the shard goes
         self._stack.close()
         self._storage.write(f"{self._folder}/{index_name(name)}", index)
         self._file = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -23,7 +24,7 @@ class Entry:
 
     path: relative to the folder that was listed
     size: in bytes
-    version: changes when the file does; on this machine, its modification time in ns
+    version: changes when the file does; on this machine, its modification time in ns, and in a bucket no number
     """
 
     path: str
@@ -174,7 +175,7 @@ class LocalStorage(Storage):
 
     def write(self, path: str, data: bytes, version: str = "") -> None:
         self.make_folders([os.path.dirname(path)])
-        write_atomically(path, data, int(version) if version else None)
+        write_atomically(path, data, int(version) if version.isdecimal() else None)
 
     def create(self, path: str, data: bytes) -> bool:
         self.make_folders([os.path.dirname(path)])
@@ -196,11 +197,32 @@ class LocalStorage(Storage):
 
 
 _LOCAL = LocalStorage()
+_BUCKETS = {"s3": "s3fs", "gs": "gcsfs"}  # schemes, and the packages that they need
+
+
+def is_in_bucket(path: str) -> bool:
+    """Whether a path is not one of this machine, but SCHEME://…"""
+    scheme, separator, _ = path.partition("://")
+    return bool(separator) and scheme.isalnum()
 
 
 def find_storage(path: str) -> Storage:
     """The storage that a path belongs to. Raises ConversionError if there is none for it."""
-    scheme, separator, _ = path.partition("://")
-    if separator and scheme.isalnum():
-        raise ConversionError(f"{path}: only files of this machine can be converted")
-    return _LOCAL
+    if not is_in_bucket(path):
+        return _LOCAL
+    scheme = path.partition("://")[0]
+    if scheme not in _BUCKETS:
+        raise ConversionError(f"{path}: neither a file of this machine, nor in a bucket that is known (s3://, gs://)")
+    return _bucket_storage(scheme)
+
+
+@functools.cache
+def _bucket_storage(scheme: str) -> Storage:
+    try:
+        from .buckets import BucketStorage
+
+        return BucketStorage(scheme)
+    except ImportError as error:
+        raise ConversionError(
+            f"{scheme}:// needs {_BUCKETS[scheme]}, try: pip install 'dali-l3[buckets]' ({error})"
+        ) from error

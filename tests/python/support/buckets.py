@@ -51,13 +51,13 @@ class Bucket:
                 self.put(f"{key}/{path.relative_to(folder)}", path.read_bytes())
         return self.uri(key)
 
-    def send(self, method: str, path: str, content: bytes | None = None) -> None:
-        """Sends the server a request."""
+    def send(self, method: str, path: str, content: bytes | None = None) -> bytes:
+        """Sends the server a request; returns what it answers."""
         url = f"http://127.0.0.1:{self.port}{path}"
         # An owner, without whom nothing may be written again; nobody checks the signature.
         owner = "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
         headers = {"Content-Type": "application/octet-stream", "Authorization": owner}
-        urllib.request.urlopen(urllib.request.Request(url, content, headers, method=method)).read()
+        return urllib.request.urlopen(urllib.request.Request(url, content, headers, method=method)).read()
 
     @contextmanager
     def failing(self, *faults: Fault, delay: float = 0) -> Iterator[None]:

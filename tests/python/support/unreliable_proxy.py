@@ -59,7 +59,7 @@ class UnreliableProxy:
         """Answers the requests of a connection."""
         try:
             while head := await _read_head(reader):
-                if not await self._answer(head, writer):
+                if not await self._answer(head, await _read_body(head, reader, writer), writer):
                     break
         except (ConnectionError, asyncio.IncompleteReadError):
             pass  # the client has gone
@@ -75,7 +75,7 @@ class UnreliableProxy:
                 return fault
         return Fault()
 
-    async def _answer(self, head: bytes, writer: asyncio.StreamWriter) -> bool:
+    async def _answer(self, head: bytes, content: bytes, writer: asyncio.StreamWriter) -> bool:
         """Answers one request. Returns whether the connection goes on."""
         method, path, _ = head.split(b"\r\n", 1)[0].decode().split(" ")
         asked = re.search(rb"\r\nrange: *bytes=(\d+)-(\d+)", head, re.IGNORECASE)
@@ -92,8 +92,8 @@ class UnreliableProxy:
             return True
         from_server, to_server = await asyncio.open_connection("127.0.0.1", self.upstream_port)
         try:
-            to_server.write(re.sub(rb"\r\nconnection:[^\r]*", b"", head, flags=re.IGNORECASE)[:-2])
-            to_server.write(b"Connection: close\r\n\r\n")
+            to_server.write(re.sub(rb"\r\n(connection|expect):[^\r]*", b"", head, flags=re.IGNORECASE)[:-2])
+            to_server.write(b"Connection: close\r\n\r\n" + content)
             answer = await from_server.readuntil(b"\r\n\r\n")
             writer.write(re.sub(rb"\r\nconnection:[^\r]*", b"", answer, flags=re.IGNORECASE))
             delivered = 0
@@ -116,3 +116,11 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
         return await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
         return b""
+
+
+async def _read_body(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    """What a request sends behind its head. Some clients wait until they are told that they may."""
+    if re.search(rb"\r\nexpect: *100-continue", head, re.IGNORECASE):
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    length = re.search(rb"\r\ncontent-length: *(\d+)", head, re.IGNORECASE)
+    return await reader.readexactly(int(length[1])) if length else b""
