@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-FORMATS = ["unknown", "L3", "PNG", "JPEG", "BMP", "TIFF", "WebP", "PNM", "JPEG 2000", "GIF"]
+FORMATS = ["unknown", "L3", "PNG", "JPEG", "BMP", "TIFF", "WebP", "PNM", "JPEG 2000", "GIF", "L3 raw", "L3 paper"]
 
 
 @dataclass
