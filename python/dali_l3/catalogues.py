@@ -285,7 +285,8 @@ def _new(catalogue: _core.Catalogue, known: dict[str, Any], path: str) -> list[s
     arguments = dict(origin.get("arguments", {}))
     if "paths" in arguments:
         listed = {os.path.abspath(os.path.join(known["root"], archive)) for archive in known["archives"]}
-        paths = [os.path.join(os.path.dirname(path), archive) for archive in arguments["paths"]]
+        folder = os.path.dirname(path)
+        paths = [archive if "://" in archive else os.path.join(folder, archive) for archive in arguments["paths"]]
         return [archive for archive in _core.expand_paths(paths) if os.path.abspath(archive) not in listed]
     if "file_list" in arguments:
         arguments["file_list"] = os.path.join(known["root"], arguments["file_list"])

@@ -298,6 +298,14 @@ def test_origins_of_other_programs(run, data, origin):
     assert run("verify", "x.l3cat")[0] == 0
 
 
+def test_origins_in_buckets(run, data):
+    _core.write_catalogue(
+        "x.l3cat", {"file_root": "data"}, '{"kind": "shards", "arguments": {"paths": ["s3://b/x.tar"]}}'
+    )
+    code, _, err = run("verify", "data/../x.l3cat")
+    assert (code, "what it was made from cannot be listed: s3://b/x.tar is a URI" in err) == (1, True)
+
+
 def test_export(run, data):
     parquet = pytest.importorskip("pyarrow.parquet")
     index(run, "data", "--companions", "../masks/{dir}/{stem}.png", "-o", "x.l3cat")
