@@ -164,7 +164,7 @@ def test_wrong_selections(run, data, arguments, message):
         (["s.tar", "--ext", "png"], "--ext is for catalogues: say where to write one"),
         (["s.tar", "--skip-bad", "-o", "indices"], "--skip-bad is for catalogues"),
         (["x.l3cat", "--select", "label in 1"], "--select is for catalogues"),
-        (["data", "-o", "y.l3cat", "--report", "r.jsonl"], "--part and --report do not go with catalogues"),
+        (["data", "-o", "y.l3cat", "--report", "r.jsonl"], "do not go with catalogues"),
         (["data", "-o", "y.l3cat", "--missing", "empty"], "--missing goes with --companions or shards"),
         (["x.l3cat", "-o", "y.l3cat", "--missing", "skip"], "--missing goes with --companions or shards"),
         (["x.l3cat", "-o", "y.l3cat", "--skip-bad"], "--skip-bad does not go with x.l3cat"),
