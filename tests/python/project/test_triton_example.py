@@ -12,7 +12,7 @@ import dali_l3
 from dali_l3 import _adapter
 from waiting import HANGS
 
-REPOSITORY = Path(__file__).parents[3] / "examples" / "triton"
+REPOSITORY = Path(__file__).parents[3] / "examples" / "triton_models"
 NAME = "l3_images"
 
 # What DALI's backend does to serialize a pipeline whose Python it finds.

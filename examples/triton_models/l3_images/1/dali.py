@@ -1,6 +1,6 @@
 """A model of Triton: decodes L3 images, and makes of them what a network takes.
 
-python examples/triton/l3_images/1/dali.py
+python examples/triton_models/l3_images/1/dali.py
 
 writes model.dali beside this file, which the server loads. Where there is none, the server runs this file instead.
 """
