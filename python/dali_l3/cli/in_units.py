@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import sys
 from collections.abc import Callable, Generator, Iterator
+from typing import BinaryIO
 
 import typer
 
-from ..files import write_atomically
+from ..files import target_errors, writing
 from ..jobs.display import console, printable
 from ..jobs.outcomes import Outcome, Outcomes
 from ..jobs.planning import Plan, PlanError, is_inside
@@ -135,14 +137,21 @@ def show_status(target: str) -> None:
 def merge_reports(target: str, report: str | None) -> None:
     """Writes what became of all samples to a report, whoever did their units. Exits as `show_status`."""
     manifest = _load(target)
-    lines = [outcome.to_json() for outcome in _all_outcomes(manifest)]
+    _check_report(report, manifest.settings.source, manifest.target)
+    count = 0
     if report and report != "-":
         check_report(report)
-        write_atomically(report, "".join(f"{line}\n" for line in lines).encode("ascii"))
+        opened: contextlib.AbstractContextManager[BinaryIO] = writing(report)
     else:
-        print(*lines, sep="\n")
+        opened = contextlib.nullcontext(sys.stdout.buffer)
+    with opened as file:
+        for outcome in _all_outcomes(manifest):
+            with target_errors(report or "-"):
+                file.write(f"{outcome.to_json()}\n".encode("ascii"))
+            count += 1
+        file.flush()
     state = state_of(manifest)
-    console.print(f"{counted(len(lines), 'file')}; {state.units - state.done} of {counted(state.units, 'unit')} left")
+    console.print(f"{counted(count, 'file')}; {state.units - state.done} of {counted(state.units, 'unit')} left")
     if state.samples["failed"] or state.samples["left"]:
         raise typer.Exit(EXIT_FAILED)
 

@@ -49,6 +49,8 @@ class Record:
             outcomes = tuple(map(Outcome.from_json, lines))
             if (facts["unit"], facts["samples"]) != (unit, manifest.samples_file):
                 raise PlanError(f"{path}: belongs to another conversion; remove it and run the command again")
+            if len(outcomes) != manifest.units[unit].count:
+                raise ValueError("lines are missing")
             return cls(unit, dict(facts["outputs"]), outcomes)
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, PlanError):

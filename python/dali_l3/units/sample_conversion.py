@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from dataclasses import dataclass
 
 from ..codec import decode, peek
 from ..conversion.sources import refuse_to_convert
-from ..errors import ConversionError
+from ..errors import ConversionError, TargetError
 from ..images.formats import find_format
 from ..images.reading import read_as_stored, turn_upright
 from ..images.resizing import RESIZING_MEMORY, resize_image
@@ -85,10 +86,7 @@ def convert_sample(task: Task) -> Outcome:
     target_size = sum(len(data) for _, data in files)
     written: list[tuple[str, int]] = []
     if task.folder:
-        storage = find_storage(task.folder)
-        for (name, data), member in zip(files, sample.members, strict=True):
-            storage.write(f"{task.folder}/{name}", data, member.version)
-            written.append((name, len(data)))
+        written = _write(files, sample, task.folder)
         files = []
     return Converted(
         task.source,
@@ -102,6 +100,22 @@ def convert_sample(task: Task) -> Outcome:
         files=tuple(files),
         written=tuple(written),
     )
+
+
+def _write(files: list[tuple[str, bytes]], sample: Sample, folder: str) -> list[tuple[str, int]]:
+    """Writes the files of a sample, all or none of them. Returns their names and sizes. Raises TargetError."""
+    storage = find_storage(folder)
+    written: list[tuple[str, int]] = []
+    try:
+        for (name, data), member in zip(files, sample.members, strict=True):
+            storage.write(f"{folder}/{name}", data, member.version)
+            written.append((name, len(data)))
+    except TargetError:
+        for name, _ in written:
+            with contextlib.suppress(OSError):
+                storage.remove(f"{folder}/{name}")
+        raise
+    return written
 
 
 @dataclass(frozen=True)
@@ -124,7 +138,11 @@ def _convert(member: Member, settings: Settings) -> _Image:
     data = _read(member)
     signature = sniff(data[:HEAD_SIZE])
     if signature == "L3" and (settings.shards or member.offset is not None):
-        reserve(peek(data).raw_size)
+        info = peek(data)
+        size = info.width, info.height
+        if settings.resize and settings.resize.size(*size) != size:
+            raise _RefusedError("failed", "L3 files are not made smaller: export it, and convert that")
+        reserve(info.raw_size)
         return _Image(data, (), decode(data, verify=True).nbytes)
     refused = refuse_to_convert(f"{member.path}.{member.extension}", signature, data[:_HEAD])
     if refused:
