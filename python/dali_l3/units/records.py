@@ -16,7 +16,6 @@ from ..jobs.planning import PlanError
 from .manifest import Manifest
 
 _AT_ONCE = 16  # records that are read: those in a bucket are far away
-_FOLDERS = 64  # whose listings are kept
 
 
 @dataclass(frozen=True)
@@ -64,18 +63,13 @@ def done_units(manifest: Manifest, units: Iterable[int] | None = None) -> Iterat
     units: their numbers; None: all
     """
     storage = manifest.storage
-    sizes_in = functools.lru_cache(_FOLDERS)(storage.sizes)  # as units of a folder have their files in few folders
-
-    def size_of(output: str) -> int | None:
-        folder, _, name = f"{manifest.target}/{output}".rpartition("/")
-        return sizes_in(folder).get(name)
-
+    size_of = storage.size_finder()
     names = storage.sizes(f"{manifest.folder}/records")
     there = (unit for unit in (range(len(manifest.units)) if units is None else units) if _name(unit) in names)
     with ThreadPoolExecutor(_AT_ONCE) as readers:
         while some := list(itertools.islice(there, _AT_ONCE)):
             for record in readers.map(functools.partial(Record.load, manifest), some):
-                if all(size_of(output) == size for output, size in record.outputs.items()):
+                if all(size_of(f"{manifest.target}/{output}") == size for output, size in record.outputs.items()):
                     yield record
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dali_l3
-from dali_l3.units import planning
+from dali_l3.units import planning, storage
 from dali_l3.units.manifest import Manifest, Settings
 from image_files import noise, write_png
 
@@ -458,6 +458,20 @@ def test_further_shards_of_a_unit_that_is_done_again_are_removed(run, source, tm
         (tmp_path / "out" / f"shard-{unit:06d}{name}").write_bytes(b"")
     convert(run, source, tmp_path / "out", "--shards", "20KiB")
     assert contents(tmp_path / "out") == whole
+
+
+def test_no_folder_of_the_output_is_listed_to_tell_what_is_done(run, tmp_path, monkeypatch):
+    archive_of(tmp_path / "in.tar", [f"{number % 9}/{number:03d}.png" for number in range(90)])
+    monkeypatch.setattr(planning, "_FILES", 9)
+    convert(run, tmp_path / "in.tar", tmp_path / "out")
+    listed, sizes = [], storage.LocalStorage.sizes
+    monkeypatch.setattr(
+        storage.LocalStorage, "sizes", lambda self, folder: listed.append(folder) or sizes(self, folder)
+    )
+    assert "90 kept" in convert(run, tmp_path / "in.tar", tmp_path / "out")
+    assert listed == [str(tmp_path / "out.conversion" / "records")]
+    (tmp_path / "out" / "3" / "003.l3").unlink()
+    assert "9 converted, 81 kept" in convert(run, tmp_path / "in.tar", tmp_path / "out")
 
 
 @pytest.mark.parametrize("damage", ["", "{", '{"version": 1}\n', '{"version": 2}\n', "[]", "[[[["])

@@ -135,6 +135,7 @@ def test_a_listing_has_the_order_of_a_disk(scheme, request, tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"x" * len(name))
         store.put(f"listed/{name}", b"x" * len(name))
+    store.put("listed-elsewhere/x.png", b"x")
     if scheme == "s3":  # the emulator refuses it
         store.put("listed/a/", b"")  # what some programs make for a folder
     there, here = find_storage(store.uri()), find_storage(str(tmp_path))
