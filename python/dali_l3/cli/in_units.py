@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import sys
 from collections.abc import Callable, Generator, Iterator
-from typing import BinaryIO
 
 import typer
 
@@ -138,18 +136,18 @@ def merge_reports(target: str, report: str | None) -> None:
     """Writes what became of all samples to a report, whoever did their units. Exits as `show_status`."""
     manifest = _load(target)
     _check_report(report, manifest.settings.source, manifest.target)
+    path = None if report == "-" else report
+    if path:
+        check_report(path)
     count = 0
-    if report and report != "-":
-        check_report(report)
-        opened: contextlib.AbstractContextManager[BinaryIO] = writing(report)
-    else:
-        opened = contextlib.nullcontext(sys.stdout.buffer)
-    with opened as file:
+    with writing(path) if path else contextlib.nullcontext() as file:
         for outcome in _all_outcomes(manifest):
-            with target_errors(report or "-"):
-                file.write(f"{outcome.to_json()}\n".encode("ascii"))
+            if path and file:
+                with target_errors(path):
+                    file.write(f"{outcome.to_json()}\n".encode("ascii"))
+            else:
+                print(outcome.to_json())
             count += 1
-        file.flush()
     state = state_of(manifest)
     console.print(f"{counted(count, 'file')}; {state.units - state.done} of {counted(state.units, 'unit')} left")
     if state.samples["failed"] or state.samples["left"]:
