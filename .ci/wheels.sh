@@ -34,7 +34,8 @@ pip wheel "$work"/dist/*.tar.gz --quiet --no-deps --no-build-isolation --wheel-d
   --config-settings "cmake.define.NVIMGCODEC_DIR=$nvimgcodec" \
   ${CMAKE_CUDA_ARCHITECTURES:+--config-settings "cmake.define.CMAKE_CUDA_ARCHITECTURES=$CMAKE_CUDA_ARCHITECTURES"}
 auditwheel repair --plat manylinux_2_28_x86_64 --wheel-dir "$work/dist" "$work"/*.whl \
-  --exclude libdali.so --exclude libdali_core.so --exclude 'libnvimgcodec*.so*' --exclude 'libcuda.so*'
+  --exclude libdali.so --exclude libdali_core.so --exclude libdali_operators.so \
+  --exclude 'libnvimgcodec*.so*' --exclude 'libcuda.so*'
 
 # Where there is no compiler: no program is on the path, and CXX names none.
 $PYTHON -m venv "$work/clean"

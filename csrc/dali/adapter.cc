@@ -4,6 +4,7 @@
 #include "decoders/l3_decoder.cc"
 #include "decoders/l3_decoder_mixed.cc"
 #include "decoders/roi.cc"
+#include "readers/bucket_objects.cc"
 #include "readers/liquid_reader.cc"
 #include "readers/multi_format_reader.cc"
 #include "readers/reader.cc"

@@ -44,13 +44,15 @@ Engine::Engine(Catalogue catalogue, std::unique_ptr<SampleOrder> order, const En
   set_order(std::move(order));
   warn_of_unused_cache();
   if (options.on_error != OnError::substitute) return;
-  require_local(options.substitute);
+  options.reading.storage->require_readable(options.substitute);
   Entry entry;
   entry.file.path = options.substitute;
   substitute_ = std::make_shared<Sample>(reader_.read({}, entry, false));
   if (sniff(substitute_->image.bytes()) == FileFormat::unknown)
     fail_file(options.substitute, "of no known image format");
 }
+
+Engine::~Engine() { options_.reading.storage->cancel(); }
 
 void Engine::set_order(std::unique_ptr<SampleOrder> order, int64_t batch) {
   if (batch != 0) order->seek(batch);
@@ -149,10 +151,14 @@ void Engine::start_reading() {
   if (!reading_) return;
   reading_->problems.resize(reading_->loads.size());
   const auto read = [this, reading = reading_] {
+    std::exception_ptr outage;  // in which the others need not wait for the same
     for (size_t i = 0; i < reading->loads.size(); i++) {
       Load &load = *reading->loads[i];
       try {
+        if (outage) std::rethrow_exception(outage);
         load.sample = reader_.read(catalogue_, catalogue_.entries[load.entry], reading->kept[i]);
+      } catch (const StorageError &) {
+        reading->problems[i] = outage = std::current_exception();
       } catch (...) {
         reading->problems[i] = std::current_exception();
       }
@@ -174,6 +180,8 @@ void Engine::finish(const Place &place, BatchPart &part) {
   try {
     if (reading.problems[place.number]) std::rethrow_exception(reading.problems[place.number]);
     count_reading(load.sample, part);
+  } catch (const StorageError &) {
+    throw;  // not the file's fault: those that would take its place are no better off
   } catch (const std::exception &error) {
     if (options_.on_error == OnError::raise) throw;
     load.replacement = std::make_unique<Delivered>(replacement(load.entry, error.what(), part));
@@ -218,6 +226,8 @@ Engine::Delivered Engine::next_good_sample(uint32_t bad, const std::string &prob
       auto sample = std::make_shared<Sample>(reader_.read(catalogue_, entries[other], false));
       count_reading(*sample, part);
       return named(std::move(sample), other);
+    } catch (const StorageError &) {
+      throw;
     } catch (const std::exception &) {
       // Its own turn will report it.
     }
@@ -262,6 +272,7 @@ Statistics Engine::statistics() const {
   statistics.other_bytes_used = int64_t(reader_.staging().used());
   statistics.other_bytes_peak = int64_t(reader_.staging().peak());
   statistics.idle_bytes = int64_t(reader_.arena().idle());
+  statistics.storage = options_.reading.storage->counts();
   return statistics;
 }
 

@@ -48,6 +48,8 @@ class Engine {
   /** `warn` is called, from any thread, with a line for the user. Throws when the substitute is bad or no image. */
   Engine(Catalogue catalogue, std::unique_ptr<SampleOrder> order, const EngineOptions &options,
          std::function<void(const std::string &)> warn);
+  /** Ends what buckets are asked for, of the options' storage, which is of no use afterwards. */
+  ~Engine();
   Engine(const Engine &) = delete;
   Engine &operator=(const Engine &) = delete;
 

@@ -73,7 +73,8 @@ std::string to_json(const Statistics &statistics) {
       << ", \"cache_bytes_peak\": " << statistics.cache_bytes_peak
       << ", \"other_bytes_used\": " << statistics.other_bytes_used
       << ", \"other_bytes_peak\": " << statistics.other_bytes_peak << ", \"idle_bytes\": " << statistics.idle_bytes
-      << '}';
+      << ", \"storage\": {\"requests\": " << statistics.storage.requests
+      << ", \"retries\": " << statistics.storage.retries << ", \"bytes\": " << statistics.storage.bytes << "}}";
   return out.str();
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dataset/file_format.h"
+#include "input/storage.h"
 
 namespace dali_l3::loader {
 
@@ -44,7 +45,8 @@ struct Statistics {
   int64_t cache_bytes_peak = 0;
   int64_t other_bytes_used = 0;  ///< of files in memory beyond that: what had no room in cache_size when it was read
   int64_t other_bytes_peak = 0;
-  int64_t idle_bytes = 0;  ///< of memory that is used no more and kept for files to come
+  int64_t idle_bytes = 0;      ///< of memory that is used no more and kept for files to come
+  StorageCounts storage = {};  ///< what buckets have been asked for, since the dataset was listed and by listing it
 
   void add(const BatchPart &part);
 };

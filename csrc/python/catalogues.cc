@@ -108,11 +108,15 @@ CatalogueOptions options_of(const py::dict &source) {
   return options;
 }
 
-// Lists a dataset and writes its catalogue; returns how many samples it has, and what users may not expect.
-py::tuple write_catalogue(const py::str &output, const py::dict &source, const std::string &origin) {
+// Lists a dataset and writes its catalogue, with another root if one is given; returns how many samples it has, and
+// what users may not expect.
+py::tuple write_catalogue(const py::str &output, const py::dict &source, const std::string &origin,
+                          const std::optional<py::str> &root) {
   CatalogueOptions options = options_of(source);
   options.sniff = options.sizes = true;
   const std::string path = fs_encoded(output);
+  std::optional<std::string> new_root;
+  if (root) new_root = fs_encoded(*root);
   const bool has_labels = options.catalogue
                               ? with_errors([&] { return loader::read_catalogue_facts(*options.catalogue); }).has_labels
                           : options.archives ? options.archives->label_ext.has_value()
@@ -121,7 +125,7 @@ py::tuple write_catalogue(const py::str &output, const py::dict &source, const s
     return interruptibly([&](const std::atomic<bool> *cancelled) {
       options.cancelled = cancelled;
       loader::Catalogue listed = list_dataset(options);
-      save_catalogue(listed, has_labels, origin, path);
+      save_catalogue(listed, has_labels, origin, path, new_root);
       return listed;
     });
   });
@@ -242,7 +246,8 @@ py::list format_names() {
 
 void define_catalogues(py::module_ &module) {
   module.attr("FORMATS") = format_names();
-  module.def("write_catalogue", &write_catalogue, py::arg("path"), py::arg("source"), py::arg("origin"));
+  module.def("write_catalogue", &write_catalogue, py::arg("path"), py::arg("source"), py::arg("origin"),
+             py::arg("root") = py::none());
   py::class_<CatalogueReader>(module, "Catalogue")
       .def(py::init<const py::str &>(), py::arg("path"))
       .def("__len__", &CatalogueReader::size)

@@ -21,7 +21,7 @@ OLDEST = (1, 53)
 """The first version of DALI for which the adapter compiles; wheels before it have another C++ ABI."""
 
 NAME = "libdali_l3_dali.so"
-LIBRARIES = ("libdali.so", "libdali_core.so")
+LIBRARIES = ("libdali.so", "libdali_core.so", "libdali_operators.so")
 """Of DALI, that the adapter links with."""
 
 _OPTIONS = (

@@ -70,8 +70,12 @@ def is_catalogue(path: str) -> bool:
     return path.lower().endswith(SUFFIX)
 
 
-def write(source: Source, path: str, selection: Selection = Selection()) -> tuple[int, list[str]]:
+def write(
+    source: Source, path: str, selection: Selection = Selection(), root: str | None = None
+) -> tuple[int, list[str]]:
     """Writes a catalogue, which appears when it is whole.
+
+    root: where its readers find the files, if not where they are now; such as a bucket that they are copied to
 
     Returns how many samples it has, and what its maker may not expect of the dataset, a line each.
 
@@ -84,7 +88,7 @@ def write(source: Source, path: str, selection: Selection = Selection()) -> tupl
         origin["selection"] = selection.described
         arguments |= _subset(arguments["catalogue"], selection)
     with _errors():
-        samples, problems = _core.write_catalogue(path, arguments, json.dumps(origin))
+        samples, problems = _core.write_catalogue(path, arguments, json.dumps(origin), root)
     return samples, problems
 
 

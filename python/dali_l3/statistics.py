@@ -29,7 +29,8 @@ def reader_stats(pipeline: Any, name: str | None = None) -> dict[str, Any]:
         keeps in the first three epochs. ``cache_bytes_used`` and ``cache_bytes_peak``: memory within ``cache_size``;
         ``other_bytes_used`` and ``other_bytes_peak``: of files beyond that, which are read ahead, in use by the
         pipeline, or kept because ``cache_size`` had no room when they were read; ``idle_bytes``: memory that is free
-        and kept for files to come.
+        and kept for files to come. ``storage``: what buckets have been asked for, to list the dataset and since, as
+        ``requests``, ``retries`` (of these, those that had failed before) and ``bytes``.
 
         Batches are counted when the pipeline takes them, which is before the program gets them.
 

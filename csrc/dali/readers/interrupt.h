@@ -14,19 +14,21 @@ class InterruptGuard {
   InterruptGuard() {
     std::lock_guard lock(mutex_);
     if (guards_++ > 0) return;
-    interrupted_ = false;
     struct sigaction action = {};
     action.sa_handler = handle;
     sigaction(SIGINT, &action, &previous_);
   }
   ~InterruptGuard() {
     std::lock_guard lock(mutex_);
-    if (--guards_ == 0) sigaction(SIGINT, &previous_, nullptr);
+    if (--guards_ > 0) return;
+    sigaction(SIGINT, &previous_, nullptr);
+    interrupted_ = false;  // now, not by the next guard: read-ahead goes on where there is none
   }
   InterruptGuard(const InterruptGuard &) = delete;
   InterruptGuard &operator=(const InterruptGuard &) = delete;
 
-  const std::atomic<bool> *interrupted() const { return &interrupted_; }
+  // Of all guards there will ever be: it may be kept.
+  static const std::atomic<bool> *interrupted() { return &interrupted_; }
 
  private:
   static void handle(int signal) {

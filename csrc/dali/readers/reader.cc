@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "bridges.h"
+#include "bucket_objects.h"
 #include "dali/pipeline/operator/checkpointing/op_checkpoint.h"
 #include "integer_arguments.h"
 #include "interrupt.h"
 #include "loader/cancellation.h"
 #include "loader/dataset/catalogue_file.h"
 #include "loader/dataset/printable.h"
+#include "loader/input/uri.h"
 #include "reader_statistics.h"
 
 namespace dali_l3 {
@@ -231,12 +233,18 @@ loader::Engine &Reader::engine() const {
 
 std::unique_ptr<loader::Engine> Reader::MakeEngine() const {
   // First, since listing takes longer than to find fault with them.
-  const loader::EngineOptions options = loader::engine_options(ReadArguments(), sampling_.cache_bytes);
+  loader::EngineOptions options = loader::engine_options(ReadArguments(), sampling_.cache_bytes);
   const InterruptGuard guard;
+  storage_ = std::make_shared<loader::Storage>(BucketObjects(), guard.interrupted());
+  options.reading.storage = storage_;
   const loader::CancellationScope scope(*guard.interrupted());
   loader::CatalogueOptions listing = ListingOptions();
   listing.cancelled = guard.interrupted();
+  listing.storage = storage_;
   loader::Catalogue catalogue = loader::list_dataset(listing);
+  const std::string first = loader::stored_path(catalogue, catalogue.entries.file(0, 0));
+  storage_->require_readable(first);  // what a catalogue lists has not been looked at
+  in_buckets_ = loader::is_uri(first);
   for (const std::string &problem : catalogue.problems) Warn(problem);
   auto order = std::make_unique<loader::SampleOrder>(sampling_.shards, sampling_.epoch_size(catalogue),
                                                      sampling_.make_plan(catalogue, Seed(), sampling_.shards));
@@ -263,6 +271,9 @@ bool Reader::SetupImpl(std::vector<dali::OutputDesc> & /*outputs*/, const dali::
 
 void Reader::RunImpl(dali::Workspace &ws) {
   loader::Engine &reading = engine();
+  // Files in file systems are not waited for so long that anybody would interrupt it.
+  std::optional<InterruptGuard> guard;
+  if (in_buckets_ || storage_->counts().requests > 0) guard.emplace();
   const loader::Engine::Batch batch = WithPrintableErrors([&] { return reading.next_batch(); });
   const int size = static_cast<int>(batch.size());
   const int files = 1 + outputs_.companions;

@@ -13,6 +13,7 @@
 #include "loader/arguments/sampling.h"
 #include "loader/checkpoint.h"
 #include "loader/engine.h"
+#include "loader/input/storage.h"
 #include "loader/resumption.h"
 
 namespace dali_l3 {
@@ -74,6 +75,8 @@ class Reader : public dali::Operator<dali::CPUBackend> {
   const loader::OnMismatch on_mismatch_;
   mutable std::optional<loader::Checkpoint> origin_;  // empty until a checkpoint is saved or restored
   mutable std::mutex engine_mutex_;                   // guards its creation
+  mutable std::shared_ptr<loader::Storage> storage_;  // of the engine
+  mutable bool in_buckets_ = false;                   // the first sample is
   mutable std::unique_ptr<loader::Engine> engine_;    // null until the dataset has been listed
 };
 

@@ -1,5 +1,6 @@
 #include "archives/archive_paths.h"
 
+#include <fnmatch.h>
 #include <glob.h>
 #include <sys/stat.h>
 
@@ -8,12 +9,14 @@
 #include <charconv>
 #include <cstdint>
 #include <fstream>
+#include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
 
 #include "dataset/byte_order_mark.h"
-#include "dataset/catalogue.h"
+#include "input/uri.h"
 
 namespace dali_l3::loader {
 namespace {
@@ -63,11 +66,11 @@ std::vector<std::string> choices_between_commas(std::string_view text) {
 
 class Expansion {
  public:
-  explicit Expansion(const char *argument) : argument_(argument) {}
+  Expansion(const char *argument, const Storage &storage) : argument_(argument), storage_(storage) {}
 
   void add(const std::string &path) {
-    require_local(path);
-    if (exists(path)) {
+    storage_.require_readable(path);
+    if (exists(path) || (is_uri(path) && path.ends_with(".txt") && path.find('{') == std::string::npos)) {
       if (path.ends_with(".txt"))
         add_list(path);
       else
@@ -90,22 +93,27 @@ class Expansion {
   }
 
   void add_list(const std::string &list) {
-    std::ifstream file(list);
-    if (!file) fail("names " + list + ", which cannot be opened: " + std::generic_category().message(errno));
+    const std::unique_ptr<std::istream> file = open_list(list);
     const std::string folder = list.substr(0, list.rfind('/') + 1);  // empty without a slash
     const size_t before = paths_.size();
     bool first = true;
-    for (std::string line; std::getline(file, line); first = false) {
+    for (std::string line; std::getline(*file, line); first = false) {
       if (first) drop_byte_order_mark(line);
       const size_t begin = line.find_first_not_of(" \t\r"), end = line.find_last_not_of(" \t\r");
       if (begin == std::string::npos) continue;
       const std::string path = line.substr(begin, end + 1 - begin);
       if (path.ends_with(".txt")) fail("names " + list + ", which names another list: " + path);
-      require_local(path);  // before a folder hides what it is
-      add(path.starts_with('/') ? path : folder + path);
+      add(path.starts_with('/') || is_uri(path) ? path : folder + path);
     }
-    if (file.bad()) fail("names " + list + ", which cannot be read");
+    if (file->bad()) fail("names " + list + ", which cannot be read");
     if (paths_.size() == before) fail("names " + list + ", which names no files");
+  }
+
+  std::unique_ptr<std::istream> open_list(const std::string &list) const {
+    if (is_uri(list)) return std::make_unique<std::istringstream>(storage_.read_text(list));
+    auto file = std::make_unique<std::ifstream>(list);
+    if (!*file) fail("names " + list + ", which cannot be opened: " + std::generic_category().message(errno));
+    return file;
   }
 
   // Replaces the first range or choice between braces at or behind `from`, then those in what that becomes.
@@ -153,6 +161,10 @@ class Expansion {
       add_path(path);
       return;
     }
+    if (is_uri(path)) {
+      add_objects(path);
+      return;
+    }
     glob_t found{};
     const int result = glob(path.c_str(), GLOB_ERR, nullptr, &found);  // sorted
     std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
@@ -163,14 +175,34 @@ class Expansion {
     for (std::string &name : paths) add_path(std::move(name));
   }
 
+  void add_objects(const std::string &pattern) {
+    const size_t slash = pattern.rfind('/');
+    const std::string folder = pattern.substr(0, slash + 1), name = pattern.substr(slash + 1);
+    if (folder.find_first_of("*?[") != std::string::npos)
+      fail("has the pattern " + pattern + ": in buckets only what is behind the last slash may be one");
+    std::vector<std::string> paths;
+    for (const StoredObject &object : storage_.list(folder))
+      if (fnmatch(name.c_str(), object.path.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0)
+        paths.push_back(folder + object.path);
+    if (paths.empty())
+      fail(
+          "has the pattern " + pattern +
+          ", which nothing in the bucket matches. In a bucket of S3, patterns need a folder; ranges such as {000..015} "
+          "and lists do not");
+    std::ranges::sort(paths);
+    for (std::string &path : paths) add_path(std::move(path));
+  }
+
   const char *const argument_;
+  const Storage &storage_;
   std::vector<std::string> paths_;
 };
 
 }  // namespace
 
-std::vector<std::string> expand_paths(const char *argument, const std::vector<std::string> &paths) {
-  Expansion expansion(argument);
+std::vector<std::string> expand_paths(const char *argument, const std::vector<std::string> &paths,
+                                      const Storage &storage) {
+  Expansion expansion(argument, storage);
   for (const std::string &path : paths) expansion.add(path);
   return expansion.take();
 }

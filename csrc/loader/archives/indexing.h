@@ -2,9 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <string>
 
 #include "archives/archive_index.h"
+#include "input/storage.h"
 
 namespace dali_l3::loader {
 
@@ -16,13 +18,15 @@ std::string default_index_path(const std::string &archive);
  *
  * @throws std::runtime_error, naming the archive, if it cannot be read, holds no samples, or as list_tar()
  */
-ArchiveIndex make_index(const std::string &archive, const std::atomic<bool> *cancelled = nullptr);
+ArchiveIndex make_index(const std::string &archive, const std::atomic<bool> *cancelled = nullptr,
+                        const Storage &storage = *Storage::local());
 
 /** The index of an archive from a file. @throws std::runtime_error if it cannot be read or does not fit the archive */
-ArchiveIndex read_index(const std::string &path, const std::string &archive);
+ArchiveIndex read_index(const std::string &path, const std::string &archive,
+                        const Storage &storage = *Storage::local());
 
-/** Writes the index of an archive to a file, which appears when it is whole. @throws FileError */
-void save_index(const ArchiveIndex &index, const std::string &archive, const std::string &path);
+/** Writes the index of an archive of so many bytes to a file, which appears when it is whole. @throws FileError */
+void save_index(const ArchiveIndex &index, uint64_t archive_size, const std::string &path);
 
 struct IndexUpdate {
   bool was_current;      ///< nothing was written
@@ -45,10 +49,12 @@ struct FoundIndex {
 /**
  * The index that lies beside the archive; or, if that is missing, one that was made before and lies in the cache; or
  * one that is made now, and saved beside the archive or, if that is not possible, in the cache: the folder dali_l3 in
- * XDG_CACHE_HOME, or in ~/.cache. One of ours that no longer fits its archive is made anew.
+ * XDG_CACHE_HOME, or in ~/.cache. One of ours that no longer fits its archive is made anew. Nothing is written to
+ * buckets.
  *
  * @throws std::runtime_error as make_index(), or if an index beside the archive that others have made is bad
  */
-FoundIndex find_index(const std::string &archive, const std::atomic<bool> *cancelled = nullptr);
+FoundIndex find_index(const std::string &archive, const std::atomic<bool> *cancelled = nullptr,
+                      const Storage &storage = *Storage::local());
 
 }  // namespace dali_l3::loader

@@ -90,10 +90,14 @@ std::string common_folder(const std::vector<std::string> &paths) {
 class Indices {
  public:
   Indices(const std::vector<std::string> &archives, const ArchiveOptions &options, int threads,
-          const std::atomic<bool> *cancelled)
-      : archives_(archives), cancelled_(cancelled), ahead_(4 * static_cast<size_t>(threads)), pool_(threads) {
+          const std::atomic<bool> *cancelled, const Storage &storage)
+      : archives_(archives),
+        cancelled_(cancelled),
+        storage_(storage),
+        ahead_(4 * static_cast<size_t>(threads)),
+        pool_(threads) {
     if (!options.index_paths) return;
-    index_paths_ = expand_paths("index_paths", *options.index_paths);
+    index_paths_ = expand_paths("index_paths", *options.index_paths, storage);
     if (index_paths_.size() != archives.size())
       throw std::runtime_error("The argument index_paths has " + counted(index_paths_.size(), "path") +
                                ", the argument paths " + std::to_string(archives.size()));
@@ -110,12 +114,13 @@ class Indices {
 
  private:
   FoundIndex find(size_t i) const {
-    return index_paths_.empty() ? find_index(archives_[i], cancelled_)
-                                : FoundIndex{read_index(index_paths_[i], archives_[i])};
+    return index_paths_.empty() ? find_index(archives_[i], cancelled_, storage_)
+                                : FoundIndex{read_index(index_paths_[i], archives_[i], storage_)};
   }
 
   const std::vector<std::string> &archives_;
   const std::atomic<bool> *const cancelled_;
+  const Storage &storage_;
   const size_t ahead_;
   std::vector<std::string> index_paths_;
   size_t begun_ = 0;
@@ -184,12 +189,13 @@ class Adder {
 
 }  // namespace
 
-ArchiveListing list_archives(const ArchiveOptions &options, int threads, const std::atomic<bool> *cancelled) {
+ArchiveListing list_archives(const ArchiveOptions &options, int threads, const std::atomic<bool> *cancelled,
+                             const Storage &storage) {
   check(options);
   ArchiveListing listing;
   Adder adder(options, listing);
-  const std::vector<std::string> archives = expand_paths("paths", options.paths);
-  Indices indices(archives, options, threads, cancelled);
+  const std::vector<std::string> archives = expand_paths("paths", options.paths, storage);
+  Indices indices(archives, options, threads, cancelled, storage);
 
   const std::string folder = common_folder(archives);
   listing.root = folder;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dataset/entries.h"
+#include "input/storage.h"
 
 namespace dali_l3::loader {
 
@@ -43,6 +44,7 @@ struct ArchiveListing {
  * @param cancelled if given and set, the listing ends with an error soon
  * @throws std::runtime_error if an option has no such value, or an archive or index cannot be used
  */
-ArchiveListing list_archives(const ArchiveOptions &options, int threads, const std::atomic<bool> *cancelled);
+ArchiveListing list_archives(const ArchiveOptions &options, int threads, const std::atomic<bool> *cancelled,
+                             const Storage &storage = *Storage::local());
 
 }  // namespace dali_l3::loader

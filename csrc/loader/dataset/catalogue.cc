@@ -1,7 +1,7 @@
 #include "dataset/catalogue.h"
 
 #include <algorithm>
-#include <cctype>
+#include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <unordered_set>
@@ -14,6 +14,7 @@
 #include "dataset/file_list.h"
 #include "dataset/inspection.h"
 #include "input/file_reading.h"
+#include "input/uri.h"
 
 namespace dali_l3::loader {
 namespace {
@@ -71,8 +72,8 @@ void check_arguments(const CatalogueOptions &options) {
     throw std::runtime_error("The argument label_values has " + counted(options.label_values->size(), "number") +
                              ", but " + counted(options.files->size(), "file") + " with " +
                              counted(options.label_columns, "number") + " each were given");
-  if (options.file_root) require_local(*options.file_root);
-  if (options.file_list) require_local(*options.file_list);
+  for (const auto &path : {options.file_root, options.file_list})
+    if (path) options.storage->require_readable(*path);
 }
 
 std::string root_of(const CatalogueOptions &options) {
@@ -81,8 +82,8 @@ std::string root_of(const CatalogueOptions &options) {
   return slash == std::string::npos ? "" : options.file_list->substr(0, slash);
 }
 
-void add_entry(Catalogue &catalogue, const std::string &path, int label) {
-  require_local(path);
+void add_entry(const CatalogueOptions &options, Catalogue &catalogue, const std::string &path, int label) {
+  options.storage->require_readable(path);
   catalogue.entries.push_back({.file = {.path = path}, .label = label, .companions = {}});
 }
 
@@ -93,7 +94,7 @@ DiscoveryOptions discovery_options(const CatalogueOptions &options) {
 // Returns where the labels of the entries are, if they are in archives.
 std::vector<File> list_files(const CatalogueOptions &options, Catalogue &catalogue) {
   if (options.archives) {
-    ArchiveListing listing = list_archives(*options.archives, options.threads, options.cancelled);
+    ArchiveListing listing = list_archives(*options.archives, options.threads, options.cancelled, *options.storage);
     catalogue.root = std::move(listing.root);
     catalogue.archives = std::move(listing.archives);
     catalogue.entries = std::move(listing.entries);
@@ -102,16 +103,19 @@ std::vector<File> list_files(const CatalogueOptions &options, Catalogue &catalog
   }
   if (options.files) {
     for (size_t i = 0; i < options.files->size(); i++)
-      add_entry(catalogue, (*options.files)[i], options.labels ? (*options.labels)[i] : static_cast<int>(i));
+      add_entry(options, catalogue, (*options.files)[i], options.labels ? (*options.labels)[i] : static_cast<int>(i));
     if (options.label_values) catalogue.label_values.own() = *options.label_values;
   } else if (options.file_list && options.label_columns > 0) {
-    auto [paths, values] = read_file_list(*options.file_list, options.label_columns);
-    for (size_t i = 0; i < paths.size(); i++) add_entry(catalogue, paths[i], static_cast<int>(i));
+    auto [paths, values] = read_file_list(*options.file_list, options.label_columns, *options.storage);
+    for (size_t i = 0; i < paths.size(); i++) add_entry(options, catalogue, paths[i], static_cast<int>(i));
     catalogue.label_values.own() = std::move(values);
   } else if (options.file_list) {
-    for (const auto &[path, label] : read_file_list(*options.file_list)) add_entry(catalogue, path, label);
+    for (const auto &[path, label] : read_file_list(*options.file_list, *options.storage))
+      add_entry(options, catalogue, path, label);
   } else {
-    Discovery found = discover(catalogue.root, discovery_options(options));
+    Discovery found = is_uri(catalogue.root)
+                          ? discover(options.storage->list(catalogue.root), discovery_options(options))
+                          : discover(catalogue.root, discovery_options(options));
     catalogue.entries = std::move(found.files);
     catalogue.problems = std::move(found.problems);
   }
@@ -131,12 +135,12 @@ void add_companions(const CatalogueOptions &options, Catalogue &catalogue) {
     auto path = options.companion_files->begin();
     for (size_t i = 0; i < catalogue.entries.size(); i++)
       for (size_t c = 1; c <= count; c++) {
-        require_local(*path);
+        options.storage->require_readable(*path);
         catalogue.entries.push_companion(c, {*path++});
       }
   }
   for (size_t c = 0; c < options.companions.size(); c++) {
-    require_local(options.companions[c]);
+    options.storage->require_readable(options.companions[c]);
     const PathTemplate path(options.companions[c]);
     for (size_t i = 0; i < catalogue.entries.size(); i++)
       catalogue.entries.push_companion(c + 1, {path.path_for(catalogue.entries.file(i, 0).path)});
@@ -241,15 +245,16 @@ std::string full_name(const Catalogue &catalogue, const File &file) {
   return member_path(full_path(catalogue.root, catalogue.archives[file.archive]), file.path);
 }
 
-std::string full_path(const std::string &root, const std::string &path) {
-  return root.empty() || path.starts_with('/') ? path : root + (root.ends_with('/') ? "" : "/") + path;
+std::string stored_path(const Catalogue &catalogue, const File &file) {
+  return full_path(catalogue.root, file.is_member() ? catalogue.archives[file.archive] : file.path);
 }
 
-void require_local(const std::string &path) {
-  const size_t end = path.find("://");  // of the scheme
-  const auto in_scheme = [](unsigned char c) { return std::isalnum(c) || c == '+' || c == '-' || c == '.'; };
-  if (end == std::string::npos || end == 0 || !std::all_of(path.begin(), path.begin() + end, in_scheme)) return;
-  throw std::runtime_error(path + " is a URI: only paths of files in local or mounted file systems can be read");
+std::string full_path(const std::string &root, const std::string &path) {
+  if (root.empty() || path.starts_with('/') || is_uri(path)) return path;
+  std::string full = root + (root.ends_with('/') ? "" : "/") + path;
+  if (path.find("..") == std::string::npos || !is_uri(root)) return full;
+  const size_t bucket = full.find("://") + 3;
+  return full.substr(0, bucket) + std::filesystem::path(full.substr(bucket)).lexically_normal().string();
 }
 
 Catalogue list_dataset(const CatalogueOptions &options) {

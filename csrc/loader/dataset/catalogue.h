@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "dataset/archive_listing.h"
 #include "dataset/entries.h"
 #include "dataset/subset.h"
+#include "input/storage.h"
 
 namespace dali_l3::loader {
 
@@ -58,8 +60,9 @@ struct CatalogueOptions {
   bool check_headers = false;  ///< whether the header is whole, companions' too; see file_check.h
   /** @} */
 
-  int threads = 8;                               ///< that look at files
-  const std::atomic<bool> *cancelled = nullptr;  ///< if given and set, the listing ends with an error soon
+  std::shared_ptr<Storage> storage = Storage::local();  ///< where they are
+  int threads = 8;                                      ///< that look at files
+  const std::atomic<bool> *cancelled = nullptr;         ///< if given and set, the listing ends with an error soon
 };
 
 struct Catalogue {
@@ -80,8 +83,8 @@ struct Catalogue {
  *
  * With OnError::skip and OnError::substitute entries with bad files or missing companions are left out.
  *
- * @throws std::runtime_error if the options contradict each other, there are no files, a path is a URI, or files are
- * bad, either any with OnError::raise or all: it names the first of them
+ * @throws std::runtime_error if the options contradict each other, there are no files, a path is a URI that the storage
+ * refuses, or files are bad, either any with OnError::raise or all: it names the first of them
  */
 Catalogue list_dataset(const CatalogueOptions &options);
 
@@ -94,10 +97,11 @@ size_t companion_count(const CatalogueOptions &options);
 /** What messages call a file: its full path; a member, "archive: name". */
 std::string full_name(const Catalogue &catalogue, const File &file);
 
-/** `path` relative to `root`; absolute paths stay as they are. */
-std::string full_path(const std::string &root, const std::string &path);
+/** The full path of a file, or of the archive that it is in. */
+std::string stored_path(const Catalogue &catalogue, const File &file);
 
-/** Throws std::runtime_error for a URI such as s3://bucket/a.png or file:///a.png, which fn.readers.file can read. */
-void require_local(const std::string &path);
+/** `path` relative to `root`; absolute paths and URIs stay as they are. In buckets ".." is resolved: they know no such
+ * folder. */
+std::string full_path(const std::string &root, const std::string &path);
 
 }  // namespace dali_l3::loader

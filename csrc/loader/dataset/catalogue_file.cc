@@ -18,6 +18,7 @@
 
 #include "dataset/counted.h"
 #include "input/open_file.h"
+#include "input/uri.h"
 #include "l3/format/crc32.h"
 #include "plans/shards.h"
 #include "temporary_file.h"
@@ -92,10 +93,15 @@ uint32_t checksum_of(const Header &header, std::span<const Section> table) {
 // ---- Reading
 // ---------------------------------------------------------------------------------------------------------
 
+void require_local(const std::string &path) {
+  if (is_uri(path)) fail_file(path, "is a URI: catalogues are mapped, so copy it to a file system first");
+}
+
 // A file in memory. Whoever changes it in its place changes what is read here: it is to be replaced instead.
 class Mapping {
  public:
   explicit Mapping(const std::string &path) {
+    require_local(path);
     const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) fail_file(path, std::generic_category().message(errno), errno);
     struct stat status;
@@ -212,8 +218,6 @@ CatalogueFacts facts_of(const Header &header) {
 // ---- The root
 // --------------------------------------------------------------------------------------------------------
 
-bool is_uri(const std::string &path) { return path.find("://") != std::string::npos; }
-
 // The folder that a file is in, from the root of the file system.
 fs::path absolute_folder(const std::string &file) { return fs::absolute(file).lexically_normal().parent_path(); }
 
@@ -292,6 +296,7 @@ class Writer {
 }  // namespace
 
 CatalogueFacts read_catalogue_facts(const std::string &path) {
+  require_local(path);
   const OpenFile file(path);
   uint8_t bytes[sizeof(Header)];
   const size_t size = file.read_at(0, bytes);
@@ -357,15 +362,16 @@ void check_sections(const std::string &path) {
   }
 }
 
-void save_catalogue(const Catalogue &catalogue, bool has_labels, const std::string &origin, const std::string &path) {
+void save_catalogue(const Catalogue &catalogue, bool has_labels, const std::string &origin, const std::string &path,
+                    const std::optional<std::string> &new_root, const Storage &storage) {
   Entries entries = catalogue.entries.compact();
   const EntryColumns columns = entries.stored();
-  const std::string root = stored_root(catalogue.root, path);
+  const std::string root = stored_root(new_root.value_or(catalogue.root), path);
   Strings archives;
   for (const std::string &archive : catalogue.archives) archives.push_back(archive);
   std::vector<uint64_t> archive_sizes = catalogue.archive_sizes;
   for (size_t i = archive_sizes.size(); i < catalogue.archives.size(); i++)
-    archive_sizes.push_back(OpenFile(full_path(catalogue.root, catalogue.archives[i])).size());
+    archive_sizes.push_back(storage.open(full_path(catalogue.root, catalogue.archives[i]))->size());
 
   const auto label_columns = static_cast<size_t>(catalogue.label_columns);
   std::vector<float> label_values;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -49,8 +50,10 @@ void check_sections(const std::string &path);
  * Writes a catalogue with sizes and formats, which appears when it is whole.
  *
  * @param origin any text
+ * @param root where its readers find the files, such as a URI, if not in the catalogue's root
  * @throws std::runtime_error if an archive cannot be opened, or FileError if the file cannot be written
  */
-void save_catalogue(const Catalogue &catalogue, bool has_labels, const std::string &origin, const std::string &path);
+void save_catalogue(const Catalogue &catalogue, bool has_labels, const std::string &origin, const std::string &path,
+                    const std::optional<std::string> &root = {}, const Storage &storage = *Storage::local());
 
 }  // namespace dali_l3::loader

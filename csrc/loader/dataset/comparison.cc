@@ -43,6 +43,7 @@ std::string difference(const Catalogue &listed, const Catalogue &found, size_t i
 
 std::vector<std::string> compare_with_files(const Catalogue &catalogue, int threads,
                                             const std::atomic<bool> *cancelled) {
+  Storage::local()->require_readable(stored_path(catalogue, catalogue.entries.file(0, 0)));
   std::vector<std::string> problems;
   for (size_t i = 0; i < catalogue.archive_sizes.size(); i++) {
     const std::string path = full_path(catalogue.root, catalogue.archives[i]);

@@ -15,6 +15,7 @@ namespace dali_l3::loader {
  *
  * @param threads that look at files
  * @param cancelled if given and set, this ends with an error soon
+ * @throws std::runtime_error also if the first file is a URI: buckets are not looked at
  */
 std::vector<std::string> compare_with_files(const Catalogue &catalogue, int threads,
                                             const std::atomic<bool> *cancelled);

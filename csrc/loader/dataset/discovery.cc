@@ -9,9 +9,12 @@
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "dataset/counted.h"
+#include "input/uri.h"
 
 namespace dali_l3::loader {
 namespace {
@@ -101,6 +104,9 @@ Content content_of(const std::string &path) {
 }  // namespace
 
 std::string explain_nothing(const std::string &root, const DiscoveryOptions &options) {
+  if (is_uri(root))
+    return "\n  Files are looked for one level below, in the folders of the classes, and must match file_filters and "
+           "dir_filters. The path must end with the whole name of a folder; a bucket of S3 needs one";
   const auto passes = [&](const std::string &name, const std::vector<std::string> &filters) {
     return matches(name, filters, options.case_sensitive_filter);
   };
@@ -129,6 +135,32 @@ std::string explain_nothing(const std::string &root, const DiscoveryOptions &opt
     text += "\n  There " + std::string(deeper_folders.count == 1 ? "is " : "are ") + deeper_folders.text("folder") +
             " one level below, and folders in class folders are passed over: is file_root one level too high?";
   return text;
+}
+
+Discovery discover(std::vector<StoredObject> objects, const DiscoveryOptions &options) {
+  const auto folder_of = [](const StoredObject &object) {
+    return std::string_view(object.path).substr(0, object.path.find('/'));
+  };
+  // Neither those beside the folders nor deeper ones. What ends with a slash stands for an empty folder.
+  std::erase_if(objects, [](const StoredObject &object) { return std::ranges::count(object.path, '/') != 1; });
+  // By folder first: in the order of the keys, a-b/ comes before a/.
+  std::ranges::sort(objects, {}, [&](const StoredObject &object) {
+    return std::pair(folder_of(object), std::string_view(object.path));
+  });
+  Discovery found;
+  int label = -1;
+  std::string folder;
+  for (StoredObject &object : objects) {
+    const std::string own_folder(folder_of(object));
+    if (!matches(own_folder, options.dir_filters, options.case_sensitive_filter)) continue;
+    if (label < 0 || own_folder != folder) label++;
+    folder = own_folder;
+    const std::string name = object.path.substr(folder.size() + 1);
+    if (name.empty() || !matches(name, options.file_filters, options.case_sensitive_filter)) continue;
+    found.files.push_back(
+        {.file = {.path = std::move(object.path), .size = object.size}, .label = label, .companions = {}});
+  }
+  return found;
 }
 
 Discovery discover(const std::string &root, const DiscoveryOptions &options) {

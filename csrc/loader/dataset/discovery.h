@@ -1,10 +1,12 @@
 // Lists the files in the class folders of a folder.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "dataset/entries.h"
+#include "input/object_store.h"
 
 namespace dali_l3::loader {
 
@@ -15,7 +17,7 @@ struct DiscoveryOptions {
 };
 
 struct Discovery {
-  Entries files;                      ///< relative to the root, with labels
+  Entries files;                      ///< relative to the root, with labels; in buckets with sizes
   std::vector<std::string> problems;  ///< what users may not expect, a line each
 };
 
@@ -30,8 +32,14 @@ struct Discovery {
 Discovery discover(const std::string &root, const DiscoveryOptions &options);
 
 /**
+ * The same for what a bucket holds, in the order of a folder with such files. A folder has a label if anything that is
+ * listed lies in it.
+ */
+Discovery discover(std::vector<StoredObject> objects, const DiscoveryOptions &options);
+
+/**
  * Where discover() found no files: what there is instead, in the root and in the folders below it, and what to do, a
- * line each. Folders that cannot be read hold nothing.
+ * line each. Folders that cannot be read hold nothing. Of buckets it says what may be wrong.
  */
 std::string explain_nothing(const std::string &root, const DiscoveryOptions &options);
 

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <fstream>
 #include <functional>
+#include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
@@ -11,6 +13,7 @@
 
 #include "dataset/byte_order_mark.h"
 #include "dataset/counted.h"
+#include "input/uri.h"
 
 namespace dali_l3::loader {
 namespace {
@@ -39,17 +42,23 @@ bool parse(std::string_view word, Number &number) {
   return error == std::errc() && end == word.data() + word.size();
 }
 
+std::unique_ptr<std::istream> open_list(const std::string &path, const Storage &storage) {
+  if (is_uri(path)) return std::make_unique<std::istringstream>(storage.read_text(path));
+  auto file = std::make_unique<std::ifstream>(path);
+  if (!*file)
+    throw std::runtime_error("file_list " + path + " cannot be opened: " + std::generic_category().message(errno));
+  return file;
+}
+
 // Calls `parse_line` for each line that is not empty, without white space at its end. Throws if the file cannot be read
 // or for lines that it returns false for, which are not `what`.
-void read_lines(const std::string &path, const std::string &what,
+void read_lines(const std::string &path, const Storage &storage, const std::string &what,
                 const std::function<bool(std::string_view line)> &parse_line) {
-  std::ifstream file(path);
-  if (!file)
-    throw std::runtime_error("file_list " + path + " cannot be opened: " + std::generic_category().message(errno));
+  const std::unique_ptr<std::istream> file = open_list(path, storage);
   std::string bad;
   size_t bad_lines = 0;
   std::string text;
-  for (size_t number = 1; std::getline(file, text); number++) {
+  for (size_t number = 1; std::getline(*file, text); number++) {
     if (text.find('\0') != std::string::npos)
       throw std::runtime_error("file_list " + path + " is not a text file in UTF-8: line " + std::to_string(number) +
                                " has a zero byte, as UTF-16 does");
@@ -60,7 +69,7 @@ void read_lines(const std::string &path, const std::string &what,
     if (parse_line(line)) continue;
     if (bad_lines++ < kShown) bad += "\n  line " + std::to_string(number) + ": " + std::string(line.substr(0, 200));
   }
-  if (file.bad())
+  if (file->bad())
     throw std::runtime_error("file_list " + path + " cannot be read: " + std::generic_category().message(errno));
   if (bad_lines > 0)
     throw std::runtime_error("file_list " + path + " has " + counted(bad_lines, "line") +
@@ -70,9 +79,9 @@ void read_lines(const std::string &path, const std::string &what,
 
 }  // namespace
 
-std::vector<std::pair<std::string, int>> read_file_list(const std::string &path) {
+std::vector<std::pair<std::string, int>> read_file_list(const std::string &path, const Storage &storage) {
   std::vector<std::pair<std::string, int>> entries;
-  read_lines(path, "a path and a label", [&](std::string_view line) {
+  read_lines(path, storage, "a path and a label", [&](std::string_view line) {
     int label;
     if (!parse(take_last_word(line), label)) return false;
     entries.emplace_back(line, label);
@@ -81,10 +90,10 @@ std::vector<std::pair<std::string, int>> read_file_list(const std::string &path)
   return entries;
 }
 
-ListedVectors read_file_list(const std::string &path, int columns) {
+ListedVectors read_file_list(const std::string &path, int columns, const Storage &storage) {
   ListedVectors listed;
   std::vector<float> numbers(static_cast<size_t>(columns));
-  read_lines(path, "a path and " + counted(numbers.size(), "number"), [&](std::string_view line) {
+  read_lines(path, storage, "a path and " + counted(numbers.size(), "number"), [&](std::string_view line) {
     for (auto number = numbers.rbegin(); number != numbers.rend(); ++number)
       if (!parse(take_last_word(line), *number)) return false;
     listed.paths.emplace_back(line);

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "input/storage.h"
+
 namespace dali_l3::loader {
 
 /**
@@ -14,7 +16,8 @@ namespace dali_l3::loader {
  * @throws std::runtime_error if the file cannot be read, or naming all lines that are not of this form, with their
  * numbers
  */
-std::vector<std::pair<std::string, int>> read_file_list(const std::string &path);
+std::vector<std::pair<std::string, int>> read_file_list(const std::string &path,
+                                                        const Storage &storage = *Storage::local());
 
 struct ListedVectors {
   std::vector<std::string> paths;
@@ -26,6 +29,6 @@ struct ListedVectors {
  *
  * @throws std::runtime_error as above
  */
-ListedVectors read_file_list(const std::string &path, int columns);
+ListedVectors read_file_list(const std::string &path, int columns, const Storage &storage = *Storage::local());
 
 }  // namespace dali_l3::loader

@@ -17,6 +17,7 @@
 #include "input/file_reading.h"
 #include "input/open_file.h"
 #include "input/read_pool.h"
+#include "input/uri.h"
 
 namespace dali_l3::loader {
 namespace {
@@ -27,7 +28,8 @@ constexpr size_t kStretch = 256;
 // A larger file in an archive is no label.
 constexpr uint64_t kMaxLabelSize = uint64_t{16} << 20;
 
-bool is_missing(const std::string &path) {
+bool is_missing(const std::string &path, const Storage &storage) {
+  if (is_uri(path)) return storage.is_missing(path);
   struct stat status;
   return stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
@@ -66,7 +68,7 @@ void check_replacements(const CatalogueOptions &options, const std::string &root
   for (const std::string &replacement : options.missing_companions) {
     // It must not be missing, whether it is needed or not: it may be a name misspelt.
     if (replacement == kMissingIsBad || replacement == kMissingIsEmpty) continue;
-    if (const std::string path = full_path(root, replacement); is_missing(path))
+    if (const std::string path = full_path(root, replacement); is_missing(path, *options.storage))
       throw std::runtime_error("missing_companions is \"" + replacement +
                                "\", but must be \"error\", \"empty\" or the path of a file, and there is no " + path);
   }
@@ -109,7 +111,7 @@ int Inspection::read_label(const Entry &entry) {
     if (file.offset == 0) throw std::runtime_error("is missing");
     if (file.size > kMaxLabelSize) throw std::runtime_error("is too large, with " + counted(file.size, "byte"));
     std::string text(file.size, '\0');
-    const auto archive = archives_.open(full_path(catalogue_.root, catalogue_.archives[file.archive]));
+    const auto archive = open_archive(file);
     if (archive->read_at(file.offset, {reinterpret_cast<uint8_t *>(text.data()), text.size()}) != text.size())
       throw std::runtime_error("lies beyond the end of the archive");
     const std::vector<double> numbers = label_numbers(text, options_.archives->label_field);
@@ -120,6 +122,8 @@ int Inspection::read_label(const Entry &entry) {
     std::ranges::transform(numbers, catalogue_.label_values.own().begin() + static_cast<ptrdiff_t>(row * columns),
                            [](double number) { return static_cast<float>(number); });
     return entry.label;
+  } catch (const StorageError &) {
+    throw;
   } catch (const std::runtime_error &error) {
     problem = error.what();
   }
@@ -172,6 +176,8 @@ std::string Inspection::look_at(Entry &entry) {
     if (bad_labels_.empty()) return "";
     const auto bad = bad_labels_.find(place_of(entry));
     return bad == bad_labels_.end() ? "" : bad->second;
+  } catch (const StorageError &) {
+    throw;
   } catch (const std::runtime_error &error) {
     return error.what();
   }
@@ -181,15 +187,15 @@ std::string Inspection::look_at(Entry &entry) {
 FileFormat Inspection::look_at_file(File &file, bool sniffs, bool checks_header) {
   const std::string name = full_name(catalogue_, file);
   if (!file.is_member()) {
-    const OpenFile open(name);
-    file.size = open.size();
-    const auto read = [&](uint64_t offset, std::span<uint8_t> bytes) { return open.read_at(offset, bytes); };
+    const auto open = options_.storage->open(name, file.size);
+    file.size = open->size();
+    const auto read = [&](uint64_t offset, std::span<uint8_t> bytes) { return open->read_at(offset, bytes); };
     return look_at_bytes(name, file.size, read, sniffs, checks_header);
   }
   if (!sniffs) return look_at_bytes(name, file.size, nullptr, false, false);  // without opening the archive
 
-  const std::string path = full_path(catalogue_.root, catalogue_.archives[file.archive]);
-  const std::shared_ptr<OpenFile> archive = archives_.open(path);
+  const std::string path = stored_path(catalogue_, file);
+  const auto archive = open_archive(file);
   const auto read_archive = [&](uint64_t offset, std::span<uint8_t> bytes) { return archive->read_at(offset, bytes); };
   if (!is_tar_member(file.offset, file.size, read_archive))
     fail_file(name, "is not where the index of its archive says. Make that anew: dali-l3 index --overwrite " + path);
@@ -198,6 +204,13 @@ FileFormat Inspection::look_at_file(File &file, bool sniffs, bool checks_header)
     return read_archive(file.offset + offset, bytes.first(std::min<uint64_t>(bytes.size(), rest)));
   };
   return look_at_bytes(name, file.size, read, sniffs, checks_header);
+}
+
+// The archive of a member. Of one in a bucket, what lies behind the member does not exist for it.
+std::shared_ptr<RandomAccessFile> Inspection::open_archive(const File &member) {
+  const std::string path = stored_path(catalogue_, member);
+  if (is_uri(path)) return options_.storage->open(path, member.offset + member.size);
+  return archives_.open(path);
 }
 
 // Finds out the size of companion `c` of an image, whose path is empty if a list or an archive has none, or puts what
@@ -214,7 +227,7 @@ void Inspection::look_at_companion(Entry &entry, size_t c) {
     return;
   }
   if (replacement != kMissingIsBad &&
-      (companion.path.empty() || is_missing(full_path(catalogue_.root, companion.path)))) {
+      (companion.path.empty() || is_missing(full_path(catalogue_.root, companion.path), *options_.storage))) {
     companion = {replacement == kMissingIsEmpty ? "" : replacement};
     if (companion.path.empty()) return;
   }

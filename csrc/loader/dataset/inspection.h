@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -42,6 +43,7 @@ class Inspection {
   int read_label(const Entry &entry);
   Place place_of(const Entry &entry) const;
   std::string look_at(Entry &entry);
+  std::shared_ptr<RandomAccessFile> open_archive(const File &member);
   FileFormat look_at_file(File &file, bool sniffs, bool checks_header);
   void look_at_companion(Entry &entry, size_t c);
 

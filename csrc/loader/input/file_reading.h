@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 
 #include "input/arena.h"
 #include "input/open_file.h"
 #include "input/open_files.h"
+#include "input/storage.h"
 
 namespace dali_l3::loader {
 
@@ -52,26 +54,31 @@ class FileReader {
 
   /** `warn` is called with a line for the user, from any thread but only once, when a file system refuses direct reads.
    */
-  FileReader(ReadMode mode, std::function<void(const std::string &)> warn);
+  FileReader(ReadMode mode, std::function<void(const std::string &)> warn,
+             std::shared_ptr<Storage> storage = Storage::local());
 
   /** Reads a whole file. Calls `allocate` once, when the file has turned out to be readable; up to the end of the
    * page, memory after the file's bytes may be written too.
    *
-   * Never waits for anything but the disk. Passes on what `allocate` throws.
+   * Never waits for anything but the disk, or the service for objects in buckets, by URI. The mode means nothing for
+   * these. Passes on what `allocate` throws.
+   * @param listed_size of an object, if it is known: saves a request
    * @throws std::runtime_error, naming the file, if it cannot be opened or read, is not a regular file, is empty or
-   * larger than kMaxFileSize, or changes its size meanwhile
+   * larger than kMaxFileSize, or changes its size meanwhile; or, in a bucket, since it was listed
    */
-  FileBytes read(const std::string &path, const Allocate &allocate);
+  FileBytes read(const std::string &path, const Allocate &allocate, uint64_t listed_size = 0);
 
   /** Reads a member of an archive, which stays open for those to come. Otherwise the same, except that a member may be
    * empty, and that the archive must have its size. */
   FileBytes read(const Member &member, const Allocate &allocate);
 
  private:
+  FileBytes read_object(const std::string &uri, const Allocate &allocate, uint64_t listed_size);
   void drop_if_refused(const std::string &path, OpenFile &file, uint64_t offset, size_t size);
 
   const ReadMode mode_;
   const std::function<void(const std::string &)> warn_;
+  const std::shared_ptr<Storage> storage_;
   std::atomic_flag warned_;
   OpenFiles archives_;
 };

@@ -44,7 +44,7 @@ SampleReader::SampleReader(const SampleReaderOptions &options, std::function<voi
       arena_(kMaxIdle),
       cache_(arena_, options.cache_bytes),
       staging_(arena_, Quota::kUnlimited),
-      files_(options.mode, std::move(warn)) {}
+      files_(options.mode, std::move(warn), options.storage) {}
 
 Sample SampleReader::read(const Catalogue &catalogue, const Entry &entry, bool keep) {
   const auto allocate = [&](size_t size) {
@@ -92,7 +92,7 @@ FileBytes SampleReader::read_file(const Catalogue &catalogue, const File &file, 
 
 FileBytes SampleReader::read_as_it_is(const Catalogue &catalogue, const File &file,
                                       const FileReader::Allocate &allocate) {
-  if (!file.is_member()) return files_.read(full_path(catalogue.root, file.path), allocate);
+  if (!file.is_member()) return files_.read(full_path(catalogue.root, file.path), allocate, file.size);
   const std::string archive = full_path(catalogue.root, catalogue.archives[file.archive]);
   const uint64_t size = catalogue.archive_sizes.empty() ? 0 : catalogue.archive_sizes[file.archive];
   return files_.read(Member{archive, file.path, file.offset, file.size, size}, allocate);

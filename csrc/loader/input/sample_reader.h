@@ -5,6 +5,7 @@
 #include <forward_list>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "input/arena.h"
 #include "input/file_reading.h"
 #include "input/quota.h"
+#include "input/storage.h"
 
 namespace dali_l3::loader {
 
@@ -30,6 +32,7 @@ struct Sample {
 };
 
 struct SampleReaderOptions {
+  std::shared_ptr<Storage> storage = Storage::local();
   ReadMode mode = ReadMode::buffered;
   uint64_t cache_bytes = 0;   ///< memory for what is kept
   Check check = Check::none;  ///< of images, and of companions that are images

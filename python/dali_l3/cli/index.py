@@ -86,6 +86,15 @@ def index(
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out bad files.", rich_help_panel=_CATALOGUE)
     ] = False,
+    root: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH|URI",
+            help="Where readers find the files, in the place of the folder that their paths are relative to, such as "
+            "s3://bucket/train for a copy there.",
+            rich_help_panel=_CATALOGUE,
+        ),
+    ] = None,
     select: Annotated[
         list[str] | None,
         typer.Option(
@@ -149,7 +158,7 @@ def index(
     if skip_bad:
         source.arguments["skip_bad"] = True
     selection = Selection(select or (), names, _part(fraction), seed)
-    samples, problems = catalogues.write(source, output, selection)
+    samples, problems = catalogues.write(source, output, selection, root)
     for problem in problems:
         console.print(printable(problem))
     console.print(f"{printable(output)}: {counted(samples, 'sample')}")

@@ -380,7 +380,7 @@ void damage(const Dataset &dataset, int i) {
   dataset.write(i, bytes);
 }
 
-constexpr SampleReaderOptions kChecksContent = {.check = Check::content};
+const SampleReaderOptions kChecksContent = {.check = Check::content};
 
 TEST(damage_within_a_file_is_found_by_the_check_of_the_content_alone) {
   const Dataset dataset(12);

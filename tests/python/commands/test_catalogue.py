@@ -116,6 +116,36 @@ def chosen(run, *rules) -> list[str]:
     return [Path(name).stem for name, *_ in read_catalogue("y.l3cat").files[0]]
 
 
+def test_a_root_elsewhere(run, data):
+    uri = "s3://bucket/data"
+    index(run, "data", "--root", uri, "-o", "x.l3cat")
+    catalogue = read_catalogue("x.l3cat")
+    assert catalogue.root == uri
+    assert catalogue.files == [listed(data)]
+    index(run, "x.l3cat", "--select", "label in 0", "-o", "cats.l3cat")
+    assert read_catalogue("cats.l3cat").root == uri
+    # What needs the files has no access to them.
+    refused = "is a URI: only paths of files in local or mounted file systems can be read here"
+    code, _, err = run("verify", "x.l3cat")
+    assert code == 2
+    assert f"{uri}/cat/1.png {refused}" in " ".join(err.split())
+    for arguments in ([uri], [f"{uri}/t.tar", "--ext", "png"]):
+        code, _, err = run("index", *arguments, "-o", "y.l3cat")
+        assert code != 0
+        assert f"{arguments[0]} {refused}" in " ".join(err.split())
+    assert not Path("y.l3cat").exists()
+    index(run, "x.l3cat", "--root", "data", "-o", "z.l3cat")
+    assert run("verify", "z.l3cat")[0] == 0
+
+
+def test_a_root_elsewhere_for_shards(run, tmp_path):
+    shard = write_shard(tmp_path / "one.tar", samples(3))
+    index(run, shard, "--ext", "png", "--root", "gs://bucket/shards", "-o", str(tmp_path / "x.l3cat"))
+    catalogue = read_catalogue(str(tmp_path / "x.l3cat"))
+    assert (catalogue.root, catalogue.archives) == ("gs://bucket/shards", ["one.tar"])
+    assert catalogue.archive_sizes == [os.path.getsize(shard)]
+
+
 def test_parts(run, data):
     index(run, "data", "-o", "x.l3cat")
     assert chosen(run, "--select", "label in 1, 2") == ["4", "5", "é 6"]

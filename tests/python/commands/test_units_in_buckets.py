@@ -224,7 +224,7 @@ def test_what_is_done_is_kept_and_a_changed_source_is_noticed(run, s3, source, t
 
 
 def test_answers_that_may_pass_are_asked_for_again(run, s3, s3_source, shards):
-    with s3.failing(Fault(".png", times=2, status=503)):
+    with s3.failing(Fault("00[01].png", times=2, status=503)):
         convert(run, s3_source, s3.uri("e/out"), *SHARDS)
     assert contents(s3, "e/out") == shards
 

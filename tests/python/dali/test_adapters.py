@@ -205,9 +205,11 @@ class TestCompiling:
         assert set(wanted) <= set(_adapter_build.find_cuda_headers())
 
     def test_the_cache_knows_the_sources(self, tmp_path, monkeypatch):
+        from dali_l3 import _adapter_build
+
         dali = tmp_path / "dali"
         dali.mkdir()
-        for name in ("__init__.py", "libdali.so", "libdali_core.so"):
+        for name in ("__init__.py", *_adapter_build.LIBRARIES):
             (dali / name).write_text("a")
         source = tmp_path / "source" / "deep"
         source.mkdir(parents=True)
@@ -217,12 +219,11 @@ class TestCompiling:
             (source / "unit.cc", "1"),
             (source / "unit.cc", "2"),
             (dali / "__init__.py", "b"),
-            (dali / "libdali.so", "aa"),
-            (dali / "libdali_core.so", "aa"),
+            *((dali / name, "aa") for name in _adapter_build.LIBRARIES),
         ]:
             path.write_text(content)
             keys.add(_adapter._digest(dali))
-        assert len(keys) == 6
+        assert len(keys) == 7
 
 
 def test_an_adapter_of_the_package_loads_without_the_package(adapter, run_python):

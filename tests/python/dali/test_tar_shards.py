@@ -292,7 +292,7 @@ def test_bad_shards_are_named(tmp_path):
     assert "two.tar: has more behind its end" in with_bytes("two.tar", data * 2)
     assert not list(tmp_path.glob("*.idx"))
     assert "no file matches" in problem(paths=str(tmp_path / "none-*.tar"), ext="png")
-    assert "is a URI" in problem(paths="s3://bucket/a.tar", ext="png")
+    assert "is a URI" in problem(paths="https://host/a.tar", ext="png")
     assert "ext needs the argument paths" in problem(file_root=str(tmp_path), ext="png")
     assert "excludes file_root" in problem(file_root=str(tmp_path), paths=str(path), ext="png")
 

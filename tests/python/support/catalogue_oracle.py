@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-FORMATS = ["unknown", "L3", "PNG", "JPEG", "BMP", "TIFF", "WebP", "PNM", "JPEG 2000", "GIF"]
+FORMATS = ["unknown", "L3", "PNG", "JPEG", "BMP", "TIFF", "WebP", "PNM", "JPEG 2000", "GIF", "L3 raw", "L3 paper"]
 
 
 @dataclass
@@ -49,8 +49,9 @@ def read_catalogue(path: str) -> OracleCatalogue:
         labels = np.frombuffer(sections[9, 0], "<f4").reshape(samples, columns).tolist()
     elif flags & 1:
         labels = np.frombuffer(sections[8, 0], "<i4").tolist()
+    root = os.fsdecode(sections[1, 0])
     catalogue = OracleCatalogue(
-        root=os.path.normpath(os.path.join(os.path.dirname(path), os.fsdecode(sections[1, 0]))),
+        root=root if "://" in root else os.path.normpath(os.path.join(os.path.dirname(path), root)),
         archives=archives,
         archive_sizes=np.frombuffer(sections.get((7, 0), b""), "<u8").tolist(),
         labels=labels,

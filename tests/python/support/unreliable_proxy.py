@@ -100,9 +100,9 @@ class UnreliableProxy:
             while body := await from_server.read(1 << 16):
                 if fault.cut_after is not None:
                     body = body[: fault.cut_after - delivered]
-                writer.write(body)
                 delivered += len(body)
                 requests[number] = Request(method, path, request.range, delivered)
+                writer.write(body)  # after it was counted: who gets it may ask at once
                 await writer.drain()
                 if delivered == fault.cut_after:
                     return False
