@@ -69,7 +69,7 @@ def convert_sample(task: Task) -> Outcome:
     sample, settings = task.sample, task.settings
     files: list[tuple[str, bytes]] = []
     notes: dict[str, None] = {}  # each once
-    raw_size = 0
+    raw_size, format = 0, ""
     for member, name in zip(sample.members, target_names(sample, settings.keep_suffix), strict=True):
         if member.is_image:
             try:
@@ -79,6 +79,7 @@ def convert_sample(task: Task) -> Outcome:
             files.append((name, image.data))
             notes |= dict.fromkeys(image.notes)
             raw_size += image.raw_size
+            format = format or image.format
         else:
             files.append((name, _read(member)))
     if sample.label:
@@ -96,7 +97,7 @@ def convert_sample(task: Task) -> Outcome:
         source_size=sample.size,
         target_size=target_size,
         raw_size=raw_size,
-        format=f"l3-{settings.profile}",
+        format=format,
         files=tuple(files),
         written=tuple(written),
     )
@@ -123,6 +124,7 @@ class _Image:
     data: bytes
     notes: tuple[str, ...]
     raw_size: int
+    format: str
 
 
 class _RefusedError(Exception):
@@ -143,7 +145,7 @@ def _convert(member: Member, settings: Settings) -> _Image:
         if settings.resize and settings.resize.size(*size) != size:
             raise _RefusedError("failed", "L3 files are not made smaller: export it, and convert that")
         reserve(info.raw_size)
-        return _Image(data, (), decode(data, verify=True).nbytes)
+        return _Image(data, (), decode(data, verify=True).nbytes, f"l3-{info.profile}")
     refused = refuse_to_convert(f"{member.path}.{member.extension}", signature, data[:_HEAD])
     if refused:
         raise _RefusedError(*refused)
@@ -165,7 +167,7 @@ def _convert(member: Member, settings: Settings) -> _Image:
     prepared = prepare_image(image.pixels, image.metadata, format)
     del image
     prepared.prove()
-    return _Image(prepared.data, notes + prepared.notes, raw_size)
+    return _Image(prepared.data, notes + prepared.notes, raw_size, format.name)
 
 
 def _read(member: Member) -> bytes:

@@ -407,6 +407,15 @@ def test_a_file_with_the_name_of_a_folder_fails_alone(run, tmp_path):
     assert "d.l3" in contents(tmp_path / "out")
 
 
+def test_the_report_has_the_profile_of_l3_files_that_stay(run, source, tmp_path):
+    convert(run, source, tmp_path / "raw", "--shards", "20KiB", "--profile", "raw")
+    for folder, options in (("raw/*.tar", ()), ("train", ("--part", "1/1"))):
+        report = tmp_path / "report"
+        convert(run, tmp_path / folder, tmp_path / f"out-{folder[:3]}", *options, "--report", report)
+        formats = {json.loads(line)["format"] for line in report.read_text().splitlines() if '"done"' in line}
+        assert formats == ({"l3-raw"} if folder != "train" else {"l3-fast"})
+
+
 def test_l3_files_that_are_too_large_are_not_passed_off_as_smaller(run, source, tmp_path):
     convert(run, source, tmp_path / "whole", "--shards", "20KiB")
     output = convert(run, tmp_path / "whole" / "*.tar", tmp_path / "out", "--resize-shorter", "25", expect=1)
