@@ -197,6 +197,7 @@ Engine::Delivered Engine::deliver(const std::shared_ptr<Load> &load) const {
 Engine::Delivered Engine::named(std::shared_ptr<const Sample> sample, size_t entry) const {
   const Entries &entries = catalogue_.entries;
   Delivered delivered{std::move(sample), name_of(catalogue_.archives, entries.file(entry, 0)), entries.label(entry)};
+  delivered.companion_names.reserve(entries.companions());
   for (size_t c = 1; c <= entries.companions(); c++) {
     const File companion = entries.file(entry, c);
     delivered.companion_names.push_back(companion.path.empty() ? delivered.name

@@ -200,6 +200,7 @@ class CatalogueReader {
   // The names of what a listing finds now and the catalogue does not have.
   py::list new_files(const py::dict &source) const {
     CatalogueOptions options = options_of(source);
+    options.sniff = options.sizes = options.on_error == loader::OnError::skip;  // so that bad files are none
     const std::vector<std::string> names = interruptibly([&](const std::atomic<bool> *cancelled) {
       options.cancelled = cancelled;
       std::unordered_set<std::string> known;

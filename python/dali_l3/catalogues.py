@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import re
-import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from . import _core
 from .errors import ConversionError
-from .files import PARTIAL_SUFFIX, target_errors
+from .files import target_errors, writing
 from .sizes import parse_size
 from .wording import counted
 
@@ -26,6 +25,21 @@ SUFFIX = ".l3cat"
 
 _ROWS = 1 << 16  # of an export, at a time
 _RULE = re.compile(r"\s*(label|format|size)\s*(not\s+in|in|<=|>=|<|>)\s*(.+?)\s*", re.IGNORECASE)
+_LISTING = ("file_root", "file_list", "file_filters", "label_columns")  # arguments that name files
+_STORED = {  # arguments of an origin
+    "catalogue": str,
+    "companions": list,
+    "ext": list,
+    "file_filters": list,
+    "file_list": str,
+    "label_columns": int,
+    "label_ext": str,
+    "label_field": str,
+    "missing_companions": list,
+    "missing_component_behavior": str,
+    "paths": list,
+    "skip_bad": bool,
+}
 _COMPARISONS = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 
 
@@ -81,7 +95,7 @@ def write(
 
     Raises ConversionError if the dataset cannot be listed or the selection does not suit it, or OSError.
     """
-    arguments, origin = dict(source.arguments), {"kind": source.kind, "arguments": _stored(source)}
+    arguments, origin = dict(source.arguments), {"kind": source.kind, "arguments": _stored(source, path)}
     if selection:
         if source.kind != "catalogue":
             raise ConversionError("--select, --names and --fraction choose from a catalogue: make that first")
@@ -147,7 +161,10 @@ def compare(path: str, threads: int) -> list[str]:
         catalogue.check()
         known = catalogue.facts()
         problems = catalogue.compare(threads)
-        problems += [f"{name}: is not in the catalogue" for name in _new(catalogue, known)]
+    try:
+        problems += [f"{name}: is not in the catalogue" for name in _new(catalogue, known, path)]
+    except (RuntimeError, OSError) as error:
+        problems.append(f"what it was made from cannot be listed: {error}")
     return problems
 
 
@@ -166,23 +183,17 @@ def export(path: str, target: str) -> int:
     with _errors():
         catalogue = _core.Catalogue(path)
         catalogue.check()
-    partial = os.path.join(os.path.dirname(target), f".{secrets.token_hex(8)}{PARTIAL_SUFFIX}")
-    with target_errors(target):
-        try:
-            writer = None
-            for columns in _batches(catalogue):
-                try:
-                    table = pyarrow.table(columns)
-                except UnicodeEncodeError as error:
-                    raise ConversionError(f"{path}: {error.object!a} is not UTF-8, which Parquet needs") from error
-                writer = writer or parquet.ParquetWriter(partial, table.schema)
-                writer.write_table(table)
-            if writer:
-                writer.close()
-            os.replace(partial, target)
-        finally:
-            if os.path.exists(partial):
-                os.unlink(partial)
+    with target_errors(target), writing(target) as file:
+        writer = None
+        for columns in _batches(catalogue):
+            try:
+                table = pyarrow.table(columns)
+            except UnicodeEncodeError as error:
+                raise ConversionError(f"{path}: {error.object!a} is not UTF-8, which Parquet needs") from error
+            writer = writer or parquet.ParquetWriter(file, table.schema)
+            writer.write_table(table)
+        if writer:
+            writer.close()
     return len(catalogue)
 
 
@@ -223,46 +234,73 @@ def _kind_of_labels(known: dict[str, Any]) -> str:
     return f"vectors of {counted(known['label_columns'], 'number')}" if known["label_columns"] else "integers"
 
 
-def _stored(source: Source) -> dict[str, Any]:
-    """The arguments as they are stored: a folder is the catalogue's root, and archives are found from anywhere."""
+def _stored(source: Source, path: str) -> dict[str, Any]:
+    """The arguments as the catalogue at `path` stores them: a folder is its root, and archives are found from there."""
     arguments = {name: value for name, value in source.arguments.items() if name != "file_root"}
     if "file_list" in arguments:
         arguments["file_list"] = os.path.basename(arguments["file_list"])
     if "paths" in arguments:
-        arguments["paths"] = [path if "://" in path else os.path.abspath(path) for path in arguments["paths"]]
+        arguments["paths"] = [_seen_from(os.path.dirname(path), archive) for archive in arguments["paths"]]
     return arguments
+
+
+def _seen_from(folder: str, path: str) -> str:
+    """A path as a catalogue's root is stored: from its folder on, if both have a folder in common."""
+    if "://" in path:
+        return path
+    path, folder = os.path.abspath(path), os.path.abspath(folder)
+    return path if os.path.commonpath((path, folder)) == os.sep else os.path.relpath(path, folder)
 
 
 def _origin(known: dict[str, Any]) -> dict[str, Any]:
     """What `write` has stored, or nothing if somebody else has made the catalogue."""
     try:
         origin = json.loads(known["origin"])
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
-    return origin if isinstance(origin, dict) and isinstance(origin.get("arguments"), dict) else {}
+    return origin if _is_origin(origin) else {}
+
+
+def _is_origin(stored: Any) -> bool:
+    """Whether this may be what `write` has stored."""
+    if not isinstance(stored, dict):
+        return False
+    arguments, selection = stored.get("arguments"), stored.get("selection", {})
+    return (
+        isinstance(arguments, dict)
+        and isinstance(selection, dict)
+        and all(type(value) is _STORED.get(name) for name, value in arguments.items())
+        and all(isinstance(item, str) for value in arguments.values() if isinstance(value, list) for item in value)
+    )
 
 
 def _described_origin(origin: dict[str, Any]) -> str:
     if not origin:
         return "unknown"
     chosen = {**origin["arguments"], **origin.get("selection", {})}
-    return ", ".join([f"a {origin.get('kind')}", *(f"{name} {value}" for name, value in chosen.items())])
+    kind = origin.get("kind")
+    of_kind = kind if kind == "shards" else f"a {kind}"
+    return ", ".join([of_kind, *(f"{name} {value}" for name, value in chosen.items())])
 
 
-def _new(catalogue: _core.Catalogue, known: dict[str, Any]) -> list[str]:
+def _new(catalogue: _core.Catalogue, known: dict[str, Any], path: str) -> list[str]:
     """The names of files of the source that a catalogue does not have; of archives, their paths."""
     origin = _origin(known)
-    kind, arguments = origin.get("kind"), origin.get("arguments", {})
-    if kind == "folder":
-        listing = {name: value for name, value in arguments.items() if name == "file_filters"}
-        return catalogue.new_files({"file_root": known["root"] or os.curdir, **listing})
-    if kind == "list":
-        listing = {name: value for name, value in arguments.items() if name == "label_columns"}
-        return catalogue.new_files({"file_list": os.path.join(known["root"], arguments["file_list"]), **listing})
-    if kind == "shards":
+    arguments = dict(origin.get("arguments", {}))
+    if "paths" in arguments:
         listed = {os.path.abspath(os.path.join(known["root"], archive)) for archive in known["archives"]}
-        return [path for path in _core.expand_paths(arguments["paths"]) if os.path.abspath(path) not in listed]
-    return []
+        folder = os.path.dirname(path)
+        paths = [archive if "://" in archive else os.path.join(folder, archive) for archive in arguments["paths"]]
+        return [archive for archive in _core.expand_paths(paths) if os.path.abspath(archive) not in listed]
+    if "file_list" in arguments:
+        arguments["file_list"] = os.path.join(known["root"], arguments["file_list"])
+    elif origin.get("kind") == "folder":
+        arguments["file_root"] = known["root"] or os.curdir
+    else:
+        return []
+    if not arguments.get("skip_bad"):  # which needs what is looked at, too
+        arguments = {name: value for name, value in arguments.items() if name in _LISTING}
+    return catalogue.new_files(arguments)
 
 
 def _subset(path: str, selection: Selection) -> dict[str, Any]:

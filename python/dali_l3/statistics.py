@@ -46,7 +46,7 @@ def reader_stats(pipeline: Any, name: str | None = None) -> dict[str, Any]:
     library = ctypes.CDLL(str(_plugin.load()))
     library.dali_l3_reader_statistics.restype = ctypes.c_char_p
     if name is not None and name not in (readers := pipeline.reader_meta()):
-        raise ValueError(f"the pipeline has no reader {name!r}, only {', '.join(map(repr, readers)) or 'none'}")
+        raise ValueError(f"the pipeline has no reader {name!r}; it has {', '.join(map(repr, readers)) or 'no readers'}")
     library.dali_l3_forget_reader()
     if name is None:
         pipeline.get_metadata()

@@ -8,6 +8,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from .wording import counted
+
 
 def read_table(
     path: str | os.PathLike[str],
@@ -114,7 +116,7 @@ def _vectors(path: str, names: list[str], columns: dict[str, list[Any]]) -> list
             vector += (_number(path, row, name, item) for item in items)
         if not vector or vectors and len(vector) != len(vectors[0]):
             before = f", but row 1 has {len(vectors[0])}" if vectors else ""
-            raise ValueError(f"{path}, row {row}: the label has {len(vector)} numbers{before}")
+            raise ValueError(f"{path}, row {row}: the label has {counted(len(vector), 'number')}{before}")
         vectors.append(vector)
     return vectors
 

@@ -69,7 +69,7 @@ std::optional<dali::DALIDataType> SecondOutputType(const dali::OpSpec &spec) {
 
 ReaderOutputs::ReaderOutputs(const dali::OpSpec &spec) {
   if (std::string catalogue; spec.TryGetArgument(catalogue, "catalogue")) {
-    const loader::CatalogueFacts facts = loader::read_catalogue_facts(catalogue);
+    const loader::CatalogueFacts facts = WithPrintableErrors([&] { return loader::read_catalogue_facts(catalogue); });
     companions = facts.companions;
     has_labels = facts.has_labels;
     label_columns = facts.label_columns;
@@ -199,8 +199,10 @@ void Reader::RefuseListingArguments() const {
                                "label_field",
                                "strict"})
     if (spec_.ArgumentDefined(argument))
-      throw std::invalid_argument(std::string("The argument ") + argument +
-                                  " cannot be used with catalogue: give it to dali-l3 index, which makes catalogues");
+      throw std::invalid_argument(
+          std::string("The argument ") + argument +
+          " cannot be used with catalogue, which says itself which samples there are: to change "
+          "them, make it anew with dali-l3 index");
 }
 
 std::optional<loader::ArchiveOptions> Reader::ArchiveArguments() const {

@@ -104,7 +104,7 @@ class Mapping {
     require_local(path);
     const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) fail_file(path, std::generic_category().message(errno), errno);
-    struct stat status;
+    struct stat status{};
     if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
       size_ = static_cast<size_t>(status.st_size);
       void *const start = mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
@@ -296,11 +296,8 @@ class Writer {
 }  // namespace
 
 CatalogueFacts read_catalogue_facts(const std::string &path) {
-  require_local(path);
-  const OpenFile file(path);
-  uint8_t bytes[sizeof(Header)];
-  const size_t size = file.read_at(0, bytes);
-  return facts_of(read_header(path, std::span(bytes).first(size)));
+  const Mapping mapping(path);
+  return facts_of(Sections(path, mapping.bytes()).header());
 }
 
 CatalogueFile parse_catalogue(const std::string &path, std::span<const uint8_t> bytes,

@@ -28,7 +28,7 @@ struct CatalogueFile {
   std::string origin;   ///< what it was made from, as whoever made it has put it
 };
 
-/** The facts of a file, of which no more than the header is read. @throws std::runtime_error as open_catalogue() */
+/** The facts of a file, of which only header and table are read. @throws std::runtime_error as open_catalogue() */
 CatalogueFacts read_catalogue_facts(const std::string &path);
 
 /**

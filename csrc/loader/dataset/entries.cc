@@ -107,7 +107,7 @@ void Entries::push_file(FileColumns &columns, const File &file) {
   const size_t at = columns.names.size();
   if (file.offset % kTarBlock != 0 || file.offset / kTarBlock > UINT32_MAX)
     fail_file(file.path, "begins at byte " + std::to_string(file.offset) +
-                             " of its archive, where it cannot: archives " + "have at most 2 TiB");
+                             " of its archive, where no member can: at multiples of 512, up to 2 TiB");
   std::string_view name = file.path;
   uint32_t place = kInArchive | file.archive;
   if (!file.is_member()) {

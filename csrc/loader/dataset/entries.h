@@ -135,7 +135,6 @@ class Entries {
   };
 
   size_t row(size_t i) const { return chosen_ ? (*chosen_)[i] : i; }
-  FileColumns &columns(size_t component);
   void push_file(FileColumns &columns, const File &file);
   uint32_t folder_number(std::string_view folder);
   [[noreturn]] void fail_damaged(const std::string &problem) const;

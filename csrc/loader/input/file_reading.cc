@@ -42,11 +42,13 @@ FileBytes FileReader::read(const Member &member, const Allocate &allocate) {
       return {std::move(block)};
     }
     const std::shared_ptr<OpenFile> file = archives_.open(member.archive);
-    if (const uint64_t size = file->size(); member.archive_size != 0 && size != member.archive_size)
+    const uint64_t size = file->size();
+    if (member.archive_size != 0 && size != member.archive_size)
       fail_file(member.archive,
                 "has " + std::to_string(size) + " bytes, and not " + std::to_string(member.archive_size));
-    Block block = allocate(member.size);
-    if (!file->read(member.offset, member.size, block.get())) fail_beyond();
+    const bool is_within = member.offset <= size && member.size <= size - member.offset;
+    Block block = is_within ? allocate(member.size) : nullptr;
+    if (!is_within || !file->read(member.offset, member.size, block.get())) fail_beyond();
     if (member.size > 0) drop_if_refused(member.archive, *file, member.offset, member.size);
     return {std::move(block)};
   } catch (const StorageError &) {

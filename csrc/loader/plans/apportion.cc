@@ -138,7 +138,8 @@ Apportionment::Apportionment(std::span<const CacheCounts> totals, const Segments
     const int64_t both = std::max<int64_t>(0, more_hits + more_misses - batches);  // batches with one more of each
     const int64_t single_hits = more_hits - both, single_misses = more_misses - both;
     const int64_t steps = single_hits + single_misses;
-    const int64_t lead = rounded((2 * turn - kTurn) * steps, kTurn);
+    int64_t lead = rounded((2 * turn - kTurn) * steps, kTurn);
+    if (lead == steps) lead = -steps;  // a whole turn: the same place, but without an item to begin with
     formats_.push_back({floors, floor, EvenSpread({single_hits, single_misses}, steps, lead)});
     if (steps > 0) turn = (turn + rounded(kTurn * single_hits, steps)) % kTurn;
     extras.push_back((hits + misses) % batches);

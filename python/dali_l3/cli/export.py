@@ -53,6 +53,8 @@ def export(
     dali-l3 export train.l3cat train.parquet
     """
     if catalogues.is_catalogue(source):
+        if part or dry_run or report:
+            raise PlanError("--part, --dry-run and --report do not go with catalogues")
         _export_catalogue(source, target, overwrite)
         return
     (exporting,) = import_extra("convert", "conversion.exporting")

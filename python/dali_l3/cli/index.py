@@ -23,9 +23,9 @@ _CATALOGUE = "Of a catalogue"
 _KINDS = {"catalogue": "catalogue", "paths": "shards", "file_root": "folder", "file_list": "list"}
 _SUITED = {
     "catalogue": (),
-    "paths": ("ext", "label_ext", "label_field", "label_columns"),
-    "file_root": ("companions", "file_filters"),
-    "file_list": ("companions", "label_columns"),
+    "paths": ("ext", "label_ext", "label_field", "label_columns", "skip_bad"),
+    "file_root": ("companions", "file_filters", "skip_bad"),
+    "file_list": ("companions", "label_columns", "skip_bad"),
 }
 
 
@@ -68,13 +68,13 @@ def index(
         int, typer.Option(min=0, help="Numbers of a label; 0: an integer.", rich_help_panel=_CATALOGUE)
     ] = 0,
     missing: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="error|empty|skip",
-            help="What to do about a companion or component that is missing; skip is for shards.",
+            help="What to do about a companion or component that is missing; error if not given; skip is for shards.",
             rich_help_panel=_CATALOGUE,
         ),
-    ] = "error",
+    ] = None,
     companions: Annotated[
         list[str] | None,
         typer.Option(help="Path template of a companion of files, once for each.", rich_help_panel=_CATALOGUE),
@@ -138,14 +138,7 @@ def index(
     dali-l3 index 'shards/*.tar' --ext jpg --label-ext cls -o train.l3cat
     dali-l3 index train.l3cat --select 'label in 1,2,7' -o some.l3cat
     """
-    if output is None or not catalogues.is_catalogue(output):
-        work = parse_part(part).of(plan_indexing(sources, output))
-        function = functools.partial(index_archive, overwrite=overwrite)
-        finish(work, run_plan(work, function, workers, run=runner(ray, workers)), "indexed", report)
-        return
-    if part or ray:
-        raise PlanError("--part and --ray do not go with catalogues: they are made in one piece")
-    arguments = {
+    every: dict[str, object] = {
         "ext": ext,
         "label_ext": label_ext,
         "label_field": label_field,
@@ -153,10 +146,21 @@ def index(
         "missing": missing,
         "companions": companions,
         "file_filters": file_filters,
+        "skip_bad": skip_bad,
     }
-    source = _source(sources, {name: value for name, value in arguments.items() if value})
-    if skip_bad:
-        source.arguments["skip_bad"] = True
+    arguments = {name: value for name, value in every.items() if value}
+    chosen = {"root": root, "select": select, "names": names, "fraction": fraction, "seed": seed}
+    if output is None or not catalogues.is_catalogue(output):
+        for name, value in {**arguments, **chosen}.items():
+            if value:
+                raise PlanError(f"{_option(name)} is for catalogues: say where to write one, -o FILE.l3cat")
+        work = parse_part(part).of(plan_indexing(sources, output))
+        function = functools.partial(index_archive, overwrite=overwrite)
+        finish(work, run_plan(work, function, workers, run=runner(ray, workers)), "indexed", report)
+        return
+    if part or ray or report:
+        raise PlanError("--part, --ray and --report do not go with catalogues: they are made in one piece")
+    source = _source(sources, arguments)
     selection = Selection(select or (), names, _part(fraction), seed)
     samples, problems = catalogues.write(source, output, selection, root)
     for problem in problems:
@@ -166,19 +170,25 @@ def index(
 
 def _source(sources: list[str], arguments: dict[str, object]) -> Source:
     """What to make a catalogue from. Raises PlanError where arguments do not suit that."""
-    missing = arguments.pop("missing")
+    missing = arguments.pop("missing", None)
     name = _argument_for(sources[0], "ext" in arguments)
     if len(sources) > 1 and name != "paths":
         raise PlanError("a catalogue is made of one folder, list or catalogue, or of archives, which need --ext")
     for argument in arguments:
         if argument not in _SUITED[name]:
-            option = "filter" if argument == "file_filters" else argument.replace("_", "-")
-            raise PlanError(f"--{option} does not go with {sources[0]}")
+            raise PlanError(f"{_option(argument)} does not go with {sources[0]}")
     if name == "paths":
-        arguments["missing_component_behavior"] = missing
+        arguments["missing_component_behavior"] = missing or "error"
     elif "companions" in arguments:
-        arguments["missing_companions"] = [missing]
+        arguments["missing_companions"] = [missing or "error"]
+    elif missing:
+        raise PlanError("--missing goes with --companions or shards")
     return Source(_KINDS[name], {name: sources if name == "paths" else sources[0], **arguments})
+
+
+def _option(argument: str) -> str:
+    """What the command line calls an argument."""
+    return "--filter" if argument == "file_filters" else "--" + argument.replace("_", "-")
 
 
 def _argument_for(source: str, has_ext: bool) -> str:

@@ -65,8 +65,8 @@ def verify(
     """
     listed = [path for path in paths if catalogues.is_catalogue(path)]
     if listed:
-        if len(listed) < len(paths) or quarantine or report:
-            raise PlanError("catalogues are verified by themselves, without --quarantine and --report")
+        if len(listed) < len(paths) or quarantine or report or part:
+            raise PlanError("catalogues are verified by themselves, without --quarantine, --report and --part")
         _verify_catalogues(listed, workers)
         return
     keeper = Quarantine(quarantine, paths) if quarantine else None

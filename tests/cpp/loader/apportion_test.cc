@@ -84,8 +84,8 @@ TEST(fractions_are_carried_over) {
 }
 
 TEST(formats_with_equal_shares_have_their_ceilings_in_turns) {
-  for (int64_t formats = 1; formats <= 5; formats++) {
-    for (int64_t hits = 0; hits <= 600; hits += 7) {
+  for (int64_t formats = 1; formats <= 12; formats++) {
+    for (int64_t hits = 0; hits <= 600; hits += 5) {
       const testing::Context context("%d formats with %d hits", static_cast<int>(formats), static_cast<int>(hits));
       const std::vector<CacheCounts> totals(static_cast<size_t>(formats), {hits, 600 - hits});
       const int64_t size = 600 * formats, batch = 6 * formats;

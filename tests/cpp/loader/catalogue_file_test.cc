@@ -2,12 +2,14 @@
 #include "dataset/catalogue_file.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "dataset/fingerprint.h"
 #include "input/sample_reader.h"
+#include "l3/format/crc32.h"
 #include "plans/random.h"
 #include "tar_files.h"
 #include "temporary_folder.h"
@@ -119,6 +121,7 @@ TEST(vectors_of_numbers_are_labels_too) {
   CHECK(std::vector<float>(values.begin(), values.end()) == (std::vector<float>{1, 2, 5, 6}));
   CHECK_EQUAL(found.entries.label(0), 0);
   CHECK_EQUAL(found.entries.label(1), 1);
+  CHECK(fingerprint(found, false, false) == fingerprint(catalogue, false, false));
 }
 
 TEST(a_catalogue_lists_what_the_folder_does) {
@@ -205,8 +208,11 @@ std::string small_catalogue() {
   return read(path);
 }
 
+constexpr size_t kHeader = 64, kSection = 32, kSections = 12, kChecksum = 60;
+
 TEST(every_damaged_byte_is_noticed) {
   const std::string whole = small_catalogue();
+  const auto sections = static_cast<size_t>(whole[kSections]);
   CHECK_EQUAL(error_of([&] { parse(whole); }), "");
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/damaged.l3cat";
@@ -219,9 +225,38 @@ TEST(every_damaged_byte_is_noticed) {
     if (problem.empty()) unnoticed += whole[at] == '\0' ? 1 : whole.size();
     if (!problem.empty()) CHECK(problem.starts_with(path));
     error_of([&] { described(parse(damaged).catalogue); });  // is right, wrong or an error, but within the bytes
+    CHECK_EQUAL(error_of([&] { read_catalogue_facts(path); }).starts_with(path), at < kHeader + kSection * sections);
   }
   CHECK(unnoticed < whole.size());
   for (size_t size = 0; size < whole.size(); size++) CHECK(error_of([&] { parse(whole.substr(0, size)); }) != "");
+}
+
+// With a number in its header, and the checksum that goes with it.
+template <typename Number>
+std::string with_number(std::string file, size_t at, Number number) {
+  std::memcpy(&file[at], &number, sizeof number);
+  const uint32_t crc = l3::crc32_ieee(file.data(), kChecksum);
+  const auto sections = static_cast<size_t>(file[kSections]);
+  const uint32_t checksum = l3::crc32_ieee(&file[kHeader], std::min(sections * kSection, file.size() - kHeader), crc);
+  std::memcpy(&file[kChecksum], &checksum, sizeof checksum);
+  return file;
+}
+
+// Readers have as many outputs as a header says.
+TEST(numbers_that_cannot_be_are_refused_with_the_header) {
+  constexpr size_t kSamples = 24, kFiles = 32, kLabelColumns = 36;
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/x", whole = small_catalogue();
+  CHECK(with_number(whole, kFiles, uint32_t{2}) == whole);
+  for (const std::string &bytes :
+       {with_number(whole, kFiles, uint32_t{0}), with_number(whole, kFiles, uint32_t{4097}),
+        with_number(whole, kFiles, UINT32_MAX), with_number(whole, kSamples, uint64_t{0}),
+        with_number(whole, kSamples, uint64_t{1} << 31), with_number(whole, kLabelColumns, UINT32_MAX),
+        with_number(whole, kSections, UINT32_MAX)}) {
+    write(path, bytes);
+    CHECK(error_of([&] { read_catalogue_facts(path); }).starts_with(path + ": is damaged: "));
+    CHECK(error_of([&] { open_catalogue(path); }).starts_with(path + ": is damaged: "));
+  }
 }
 
 TEST(what_is_no_catalogue_is_refused) {

@@ -8,7 +8,8 @@
 #include <cstdlib>
 #include <new>
 
-inline std::atomic<int64_t> heap_bytes{0};  // of blocks in use, as large as malloc makes them, with its header
+inline std::atomic<int64_t> heap_bytes{0};        // of blocks in use, as large as malloc makes them, with its header
+inline std::atomic<int64_t> heap_allocations{0};  // so far
 
 inline int64_t heap_size(void *block) { return static_cast<int64_t>(malloc_usable_size(block) + sizeof(size_t)); }
 
@@ -17,6 +18,7 @@ inline int64_t heap_size(void *block) { return static_cast<int64_t>(malloc_usabl
   void *block = std::malloc(size);
   if (!block) throw std::bad_alloc();
   heap_bytes += heap_size(block);
+  heap_allocations++;
   return block;
 }
 

@@ -441,10 +441,11 @@ TEST(what_is_wrong_with_members_is_said) {
   for (const ReadMode mode : kModes) {
     Simulation system;
     Reader reader(mode);
+    size_t asked_for = 0;
     const auto failure = [&](const std::string &archive, uint64_t offset, uint64_t size) {
       try {
         reader.files.read(Member{archive, member_name, offset, size},
-                          [&](size_t asked) { return reader.arena.allocate(asked); });
+                          [&](size_t asked) { return reader.arena.allocate(asked_for = asked); });
       } catch (const std::runtime_error &error) {
         return std::string(error.what());
       }
@@ -454,6 +455,8 @@ TEST(what_is_wrong_with_members_is_said) {
     CHECK_EQUAL(failure(path, 4608, 393), path + ": dir/a b.png: " + beyond);
     CHECK_EQUAL(failure(path, 4608, 392), "");
     CHECK_EQUAL(failure(path, 1 << 20, 1), path + ": dir/a b.png: " + beyond);
+    CHECK_EQUAL(failure(path, 512, kMaxFileSize), path + ": dir/a b.png: " + beyond);
+    CHECK_EQUAL(asked_for, 392u);  // no memory for what is not there
     CHECK_EQUAL(failure(missing, 512, 1), missing + ": dir/a b.png: No such file or directory");
     CHECK_EQUAL(failure(path, 512, kMaxFileSize + 1),
                 path + ": dir/a b.png: has 4294967297 bytes, more than the 4294967296 allowed");

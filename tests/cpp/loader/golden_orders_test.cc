@@ -123,14 +123,14 @@ TEST(orders_never_change) {
       {Policy::minio, 61, 0xA379358E8AB3D570},
       {Policy::minio, 200, 0x235AF04C4C7B8BF7},
       {Policy::liquid, 5, 0xCFF9A346338ACAC6},
-      {Policy::liquid, 61, 0x8C8DE7D2B7322CE9},
-      {Policy::liquid, 200, 0x223A365327B900F1},
+      {Policy::liquid, 61, 0x92EE958365274798},
+      {Policy::liquid, 200, 0x5B8FF9C5935555B5},
       {Policy::sequential_liquid, 5, 0x7C4411756E8B0801},
-      {Policy::sequential_liquid, 61, 0x56BF92825065B3D1},
-      {Policy::sequential_liquid, 200, 0xA496279494645EC9},
+      {Policy::sequential_liquid, 61, 0x7FD02B025FB67E0F},
+      {Policy::sequential_liquid, 200, 0xE8487B02AE3EBD4C},
       {Policy::weighted, 5, 0x8A2941F79F7F81A6},
-      {Policy::weighted, 61, 0x9D2FAB9CC56C28B1},
-      {Policy::weighted, 200, 0x14F40CA8351645F8},
+      {Policy::weighted, 61, 0xBE353FD977EEB361},
+      {Policy::weighted, 200, 0x345C8359B2D5F83D},
   };
   for (const auto &[policy, size, hash] : golden) {
     const testing::Context context("policy %d, %d samples", static_cast<int>(policy), static_cast<int>(size));

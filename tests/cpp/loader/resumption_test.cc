@@ -429,7 +429,11 @@ TEST(datasets_that_differ) {
                 start + "names of the files: not those in the checkpoint");
     CHECK_EQUAL(changed(liquid, [](Catalogue &, std::vector<Entry> &e) { e[19].label = 1; }),
                 start + "labels of the files: not those in the checkpoint");
-    CHECK_EQUAL(changed(liquid, [](Catalogue &c, std::vector<Entry> &) { c.label_values.own() = {1}; }),
+    CHECK_EQUAL(changed(liquid,
+                        [](Catalogue &c, std::vector<Entry> &) {
+                          c.label_columns = 1;
+                          c.label_values.own().assign(20, 1);
+                        }),
                 start + "labels of the files: not those in the checkpoint");
     // Where the order does not follow from formats and sizes, nobody may have asked for them.
     CHECK_EQUAL(changed(liquid, [](Catalogue &, std::vector<Entry> &e) { e[0].format = FileFormat::gif; }),

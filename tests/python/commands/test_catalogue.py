@@ -188,6 +188,24 @@ def test_wrong_selections(run, data, arguments, message):
     assert not os.path.exists("y.l3cat")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["s.tar", "--ext", "png"], "--ext is for catalogues: say where to write one"),
+        (["s.tar", "--skip-bad", "-o", "indices"], "--skip-bad is for catalogues"),
+        (["x.l3cat", "--select", "label in 1"], "--select is for catalogues"),
+        (["data", "-o", "y.l3cat", "--report", "r.jsonl"], "do not go with catalogues"),
+        (["data", "-o", "y.l3cat", "--missing", "empty"], "--missing goes with --companions or shards"),
+        (["x.l3cat", "-o", "y.l3cat", "--missing", "skip"], "--missing goes with --companions or shards"),
+        (["x.l3cat", "-o", "y.l3cat", "--skip-bad"], "--skip-bad does not go with x.l3cat"),
+    ],
+)
+def test_options_that_would_do_nothing(run, data, arguments, message):
+    code, _, err = run("index", *arguments)
+    assert (code, message in err) == (2, True), err
+    assert not os.path.exists("y.l3cat")
+
+
 def test_wrong_sources(run, data):
     assert "choose from a catalogue" in run("index", "data", "--select", "label in 1", "-o", "x.l3cat")[2]
     assert "one folder, list or catalogue" in run("index", "data", "data", "-o", "x.l3cat")[2]
@@ -234,6 +252,7 @@ def test_verify(run, data):
         "dog/7.png: is not in the catalogue",
         "x.l3cat: 4 differences: make it anew with dali-l3 index",
     ]
+    assert "by themselves" in run("verify", "x.l3cat", "--part", "0/2")[2]
     # A part does not have all files of the folder.
     index(run, "x.l3cat", "--select", "label in 2", "-o", "y.l3cat")
     assert run("verify", "y.l3cat")[0] == 0
@@ -246,11 +265,75 @@ def test_verify_shards(run, tmp_path, monkeypatch):
     assert run("verify", "x.l3cat")[0] == 0
     write_shard(tmp_path / "s-1.tar", samples(2))
     code, _, err = run("verify", "x.l3cat")
-    assert (code, f"{tmp_path}/s-1.tar: is not in the catalogue" in err) == (1, True)
+    assert (code, err.splitlines()[0]) == (1, "s-1.tar: is not in the catalogue")
     size = os.path.getsize(path)
     os.truncate(path, 1024)
     code, _, err = run("verify", "x.l3cat")
     assert (code, f"s-0.tar: has 1024 bytes, and not {size}" in err) == (1, True)
+
+
+def test_verify_knows_what_was_left_out(run, data):
+    (data / "cat/2.png").write_bytes(b"")
+    (data.parent / "masks/dog/5.png").unlink()
+    index(run, "data", "--companions", "../masks/{dir}/{stem}.png", "--skip-bad", "-o", "x.l3cat")
+    assert [name for name, *_ in read_catalogue("x.l3cat").files[0]] == [
+        name for name, *_ in listed(data) if name not in ("cat/2.png", "dog/5.png")
+    ]
+    assert run("verify", "x.l3cat")[0] == 0
+    (data / "ox/7.png").write_bytes(HEADERS["png"])
+    (data.parent / "masks/ox/7.png").write_bytes(HEADERS["png"])
+    code, _, err = run("verify", "x.l3cat")
+    assert (code, err.splitlines()[0]) == (1, "ox/7.png: is not in the catalogue")
+
+
+def test_verify_after_a_move(run, data):
+    Path("set/lists").mkdir(parents=True)
+    write_shard(Path("set/s-0.tar"), samples(3))
+    data.rename("set/data")
+    Path("set/lists/l.txt").write_text("../data/cat/1.png 3\n")
+    for name, source in {"shards": ["set/s-*.tar", "--ext", "png"], "list": ["set/lists/l.txt"]}.items():
+        index(run, *source, "-o", f"set/{name}.l3cat")
+    Path("set").rename("moved")
+    for name in ("shards", "list"):
+        assert run("verify", f"moved/{name}.l3cat")[0] == 0
+    write_shard(Path("moved/s-1.tar"), samples(3))
+    assert run("verify", "moved/shards.l3cat")[2].startswith("moved/s-1.tar: is not in the catalogue\n")
+    # Without the list, the files are compared all the same.
+    Path("moved/lists/l.txt").unlink()
+    Path("moved/data/cat/1.png").unlink()
+    code, _, err = run("verify", "moved/list.l3cat")
+    assert code == 1
+    assert "1.png: No such file or directory\nwhat it was made from cannot be listed: file_list moved/lists/" in err
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "",
+        "null",
+        "[" * 100_000,
+        '{"arguments": []}',
+        '{"arguments": {"unknown": 1}}',
+        '{"kind": "list", "arguments": {"file_list": 5}}',
+        '{"kind": "shards", "arguments": {"paths": [5]}}',
+        '{"kind": "folder", "arguments": {"file_filters": "*"}}',
+        '{"kind": "catalogue", "arguments": {}, "selection": 4}',
+    ],
+    ids=lambda origin: origin[:40],
+)
+def test_origins_of_other_programs(run, data, origin):
+    _core.write_catalogue("x.l3cat", {"file_root": "data"}, origin)
+    code, out, _ = run("info", "x.l3cat")
+    assert (code, out.splitlines()[-1]) == (0, "  made from  unknown")
+    assert run("verify", "x.l3cat")[0] == 0
+
+
+def test_origins_in_buckets(run, data):
+    _core.write_catalogue(
+        "x.l3cat", {"file_root": "data"}, '{"kind": "shards", "arguments": {"paths": ["s3://b/x.tar"]}}'
+    )
+    code, _, err = run("verify", "data/../x.l3cat")
+    assert (code, "what it was made from cannot be listed: s3://b/x.tar is a URI" in err) == (1, True)
 
 
 def test_export(run, data):
@@ -271,6 +354,8 @@ def test_export(run, data):
     assert (code, "exists; --overwrite replaces it" in err) == (2, True)
     assert run("export", "x.l3cat", "x.parquet", "--overwrite")[0] == 0
     assert "must end in .parquet" in run("export", "x.l3cat", "folder")[2]
+    code, _, err = run("export", "x.l3cat", "y.parquet", "--dry-run")
+    assert (code, "do not go with catalogues" in err, os.path.exists("y.parquet")) == (2, True, False)
     assert not list(Path().glob(".*partial"))
 
 

@@ -13,7 +13,7 @@ from nvidia.dali import Pipeline
 
 import dali_l3
 from dali_l3 import catalogues
-from dali_l3.catalogues import Source
+from dali_l3.catalogues import Selection, Source
 from dali_l3.fn import readers
 from reading import HEADERS
 from tar_shards import samples, write_shard
@@ -129,18 +129,37 @@ def test_arguments_that_the_catalogue_answers_are_refused(sources, reader):
     arguments, catalogue = sources["folder"]
     for more in (arguments, {"label_columns": 2}, {"companions": ["{stem}"]}, {"paths": ["a.tar"], "ext": ["png"]}):
         with pytest.raises(
-            Exception, match=f"{next(iter(more))} cannot be used with catalogue: give it to dali-l3 index"
+            Exception, match=f"{next(iter(more))} cannot be used with catalogue, which says itself which samples"
         ):
             delivered(reader, {"catalogue": catalogue}, **more)
 
 
 @both_readers
-def test_bad_catalogues_are_errors(tmp_path, reader):
+def test_bad_catalogues_are_errors(sources, tmp_path, reader):
     (tmp_path / "text.l3cat").write_text("no catalogue")
     with pytest.raises(Exception, match="text.l3cat: is no catalogue of dali-l3"):
         delivered(reader, {"catalogue": str(tmp_path / "text.l3cat")})
     with pytest.raises(Exception, match="none.l3cat: No such file or directory"):
         delivered(reader, {"catalogue": tmp_path / "none.l3cat"})
+    # The number of outputs is that of a header whose checksum is wrong.
+    content = bytearray(Path(sources["companions"][1]).read_bytes())
+    content[35] = 1
+    (tmp_path / "damaged.l3cat").write_bytes(content)
+    with pytest.raises(Exception, match="damaged.l3cat: is damaged: the checksum of its header is wrong"):
+        delivered(reader, {"catalogue": str(tmp_path / "damaged.l3cat")})
+
+
+@both_readers
+def test_vectors_are_known_by_their_numbers(sources, tmp_path, reader):
+    """A part has other rows of labels than the list that it is a part of."""
+    arguments, catalogue = sources["vectors"]
+    part = str(tmp_path / "part.l3cat")
+    catalogues.write(Source("catalogue", {"catalogue": catalogue}), part, Selection(part=(0, 0.5)))
+    rows, checkpoint = delivered(reader, {"catalogue": part})
+    expected, same = delivered(reader, arguments, subset=(0, 0.5))
+    assert rows == expected
+    after, _ = delivered(reader, arguments, subset=(0, 0.5), checkpoint=checkpoint)
+    assert after == delivered(reader, {"catalogue": part}, checkpoint=same)[0]
 
 
 @both_readers

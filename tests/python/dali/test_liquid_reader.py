@@ -687,7 +687,7 @@ class TestStatistics:
         assert batches == list(range(batches[-1] - 4095, batches[-1] + 1))
 
     def test_an_unknown_name(self, dataset):
-        with pytest.raises(ValueError, match="the pipeline has no reader 'other', only 'reader'"):
+        with pytest.raises(ValueError, match="the pipeline has no reader 'other'; it has 'reader'"):
             dali_l3.reader_stats(reading_of(dataset).pipeline, "other")
 
     def test_what_is_no_pipeline(self, dataset):

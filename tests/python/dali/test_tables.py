@@ -154,7 +154,7 @@ def test_a_parquet_column_may_hold_vectors(tmp_path):
     assert read("box") == {"files": ["a", "b"], "label_columns": 2, "label_values": [1, 2.5, 3, 4]}
     assert read(["x", "box"])["label_values"] == [7, 1, 2.5, 8, 3, 4]
     for labels, problem in [
-        ("short", "row 2: the label has 1 numbers, but row 1 has 2"),
+        ("short", "row 2: the label has 1 number, but row 1 has 2"),
         ("none", "row 1: the label has 0 numbers"),
         ("gap", "row 2, column 'gap': there is no value"),
     ]:
