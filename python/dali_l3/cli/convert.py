@@ -231,6 +231,8 @@ def convert(
         return
     if target is None:
         raise typer.BadParameter("name a target", param_hint="DST")
+    if not (source and target):  # as of a variable of the shell that is not set: not the folder of this moment
+        raise PlanError("SRC and DST must not be empty; write . for the folder where you are")
     limits = Limits(timeout)
     record = resize = None
     if resize_shorter or resize_longer or resize_pixels:

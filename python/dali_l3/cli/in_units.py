@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 
 import typer
 
-from ..files import write_atomically
+from ..files import target_errors, writing
 from ..jobs.display import console, printable
 from ..jobs.outcomes import Outcome, Outcomes
 from ..jobs.planning import Plan, PlanError, is_inside
@@ -135,14 +135,21 @@ def show_status(target: str) -> None:
 def merge_reports(target: str, report: str | None) -> None:
     """Writes what became of all samples to a report, whoever did their units. Exits as `show_status`."""
     manifest = _load(target)
-    lines = [outcome.to_json() for outcome in _all_outcomes(manifest)]
-    if report and report != "-":
-        check_report(report)
-        write_atomically(report, "".join(f"{line}\n" for line in lines).encode("ascii"))
-    else:
-        print(*lines, sep="\n")
+    _check_report(report, manifest.settings.source, manifest.target)
+    path = None if report == "-" else report
+    if path:
+        check_report(path)
+    count = 0
+    with writing(path) if path else contextlib.nullcontext() as file:
+        for outcome in _all_outcomes(manifest):
+            if path and file:
+                with target_errors(path):
+                    file.write(f"{outcome.to_json()}\n".encode("ascii"))
+            else:
+                print(outcome.to_json())
+            count += 1
     state = state_of(manifest)
-    console.print(f"{counted(len(lines), 'file')}; {state.units - state.done} of {counted(state.units, 'unit')} left")
+    console.print(f"{counted(count, 'file')}; {state.units - state.done} of {counted(state.units, 'unit')} left")
     if state.samples["failed"] or state.samples["left"]:
         raise typer.Exit(EXIT_FAILED)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TextIO
 
 from rich.console import Console
@@ -58,8 +59,8 @@ def show(outcomes: Outcomes, total: int, verb: str, report: str | None = None, l
     Raises OSError, which names the report, if that cannot be written.
     """
     totals = Totals(Counter())
-    skipped: dict[str, list[str]] = defaultdict(list)
-    notes: dict[str, list[str]] = defaultdict(list)
+    skipped: dict[str, _Names] = defaultdict(_Names)
+    notes: dict[str, _Names] = defaultdict(_Names)
     start = time.monotonic()
     with _Report(report) as report_lines, _progress(not listing) as progress, contextlib.closing(outcomes):
         bar = progress.add_task(verb, total=total, rate="")
@@ -74,11 +75,11 @@ def show(outcomes: Outcomes, total: int, verb: str, report: str | None = None, l
                 if outcome.status == "failed":
                     console.print(f"failed: {printable(outcome.name)}: {printable(outcome.reason)}")
                 elif outcome.status == "skipped":
-                    skipped[outcome.reason].append(outcome.name)
+                    skipped[outcome.reason].add(outcome.name)
                 elif outcome.status == "planned" and listing:
                     print(f"{printable(outcome.source)} -> {printable(outcome.target or '')}")
                 for note in outcome.notes:
-                    notes[note].append(outcome.name)
+                    notes[note].add(outcome.name)
                 progress.update(bar, advance=1, rate=_rate(totals, time.monotonic() - start))
         except Interrupted as interruption:
             totals.interrupted = interruption
@@ -149,12 +150,25 @@ def _rate(totals: Totals, seconds: float) -> str:
     return f"{files / seconds:.1f} images/s, {totals.raw_size / seconds / 1e6:.1f} MB/s of pixels"
 
 
-def _list_by_reason(heading: str, paths_by_reason: dict[str, list[str]]) -> None:
-    for reason, paths in sorted(paths_by_reason.items()):
-        console.print(f"{heading}: {printable(reason)}: {counted(len(paths), 'file')}")
-        for path in sorted(paths)[:_LISTED_PER_REASON]:
-            console.print(f"  {printable(path)}")
-        if len(paths) > _LISTED_PER_REASON:
+@dataclass
+class _Names:
+    """The number of names, and the first of them, sorted. There may be very many."""
+
+    count: int = 0
+    first: list[str] = field(default_factory=list)
+
+    def add(self, name: str) -> None:
+        self.count += 1
+        bisect.insort(self.first, name)
+        del self.first[_LISTED_PER_REASON:]
+
+
+def _list_by_reason(heading: str, names_by_reason: dict[str, _Names]) -> None:
+    for reason, names in sorted(names_by_reason.items()):
+        console.print(f"{heading}: {printable(reason)}: {counted(names.count, 'file')}")
+        for name in names.first:
+            console.print(f"  {printable(name)}")
+        if names.count > _LISTED_PER_REASON:
             console.print("  … (--report lists all)")
 
 

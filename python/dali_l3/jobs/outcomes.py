@@ -14,7 +14,15 @@ from ..errors import ConversionError, L3Error, TargetError
 
 Status = Literal["done", "planned", "kept", "skipped", "failed"]
 
-_OF_ONE_NAME = {errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EILSEQ, errno.EINVAL}
+_OF_ONE_NAME = {
+    errno.ENAMETOOLONG,
+    errno.EISDIR,
+    errno.ENOTDIR,
+    errno.ENOTEMPTY,
+    errno.EEXIST,
+    errno.EILSEQ,
+    errno.EINVAL,
+}
 """Errors of writing that other files in the same folder need not meet."""
 
 

@@ -22,6 +22,9 @@ from ..jobs.planning import PlanError
 from .storage import Entry, Storage
 
 _PATTERN = "*?["
+_LONGEST_KEY = 1024  # bytes, of both services
+_BLOCK = 1 << 26  # bytes that are fetched at once
+_OPTIONS = {"gs": {"consistency": "md5"}}  # else gcsfs would not compare what arrived; s3fs does
 _VERSIONS = ("generation", "ETag", "etag", "md5Hash")  # facts of which each object has one that changes with it
 _NUMBERS: dict[type[BaseException], int] = {
     FileNotFoundError: errno.ENOENT,
@@ -37,7 +40,7 @@ class BucketStorage(Storage):
     def __init__(self, scheme: str) -> None:
         """Raises ImportError if the package for the scheme is missing."""
         # A listing that is kept would not show what others do meanwhile.
-        self._objects: Any = fsspec.filesystem(scheme, use_listings_cache=False)
+        self._objects: Any = fsspec.filesystem(scheme, use_listings_cache=False, **_OPTIONS.get(scheme, {}))
 
     def absolute(self, path: str) -> str:
         scheme, _, place = path.partition("://")
@@ -75,8 +78,11 @@ class BucketStorage(Storage):
         if not entries:
             raise FileNotFoundError(errno.ENOENT, "there are no objects in this folder", folder)
         for entry in sorted(entries, key=_place):
-            if any(part.startswith(".") for part in entry.path.split("/")):
+            parts = entry.path.split("/")
+            if any(part.startswith(".") for part in parts):
                 yield Outcome(f"{folder}/{entry.path}", None, "skipped", "hidden")
+            elif "" in parts:  # no file could have its name, or two would have the same
+                yield Outcome(f"{folder}/{entry.path}", None, "failed", "its name has an empty part (//); rename it")
             else:
                 yield entry
 
@@ -116,20 +122,26 @@ class BucketStorage(Storage):
 
     def index_of(self, archive: str) -> bytes:
         """The index beside the archive if it fits, else what is found in the archive, which is fetched for that."""
-        fits = f"size={self.entry(archive).size}".encode()
+        size = self.entry(archive).size
+        fits = f"size={size}".encode()
         with contextlib.suppress(FileNotFoundError):
             index = self.read(_core.default_index_path(archive))
             if fits in index.partition(b"\n")[0].split(b" "):
                 return index
         with _temporary_file() as file:
-            with _errors(archive):
-                self._objects.get_file(archive, file.name)
+            while file.tell() < size:  # without get_file, which may remove the file if it fails
+                block = self.read(archive, file.tell(), _BLOCK)
+                if not block:
+                    raise ConversionError(f"{archive}: has changed while it was read; run it again")
+                file.write(block)
+            file.flush()
             try:
                 return _core.index_text(file.name)
             except ValueError as error:
                 raise ConversionError(f"{archive}: {error}") from error
 
     def write(self, path: str, data: bytes, version: str = "") -> None:
+        _check_key(path)
         with _errors(path, TargetError):
             self._objects.pipe_file(path, data)
 
@@ -158,7 +170,10 @@ class BucketStorage(Storage):
             try:
                 yield file
                 file.flush()
-            except OSError as error:  # the object is not to blame
+            except OSError as error:
+                if error.filename not in (None, path):
+                    raise
+                # The object is not to blame.
                 raise TargetError(error.errno or errno.EIO, error.strerror, tempfile.gettempdir()) from error
             with _errors(path, TargetError):
                 self._objects.put_file(file.name, path)
@@ -169,6 +184,17 @@ class BucketStorage(Storage):
 
     def clear(self, folder: str) -> None:
         """Does nothing: an upload in parts that was cut off is no object, and ends by the rules of its bucket."""
+
+
+def _check_key(path: str) -> None:
+    """Raises TargetError for a name that no object can have, which must not end the run as other errors do."""
+    key = path.partition("://")[2].partition("/")[2]
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError as error:
+        raise TargetError(errno.EILSEQ, "names of objects are UTF-8; rename it", path) from error
+    if size > _LONGEST_KEY:
+        raise TargetError(errno.ENAMETOOLONG, f"names of objects have at most {_LONGEST_KEY} bytes", path)
 
 
 def _place(entry: Entry) -> tuple[list[str], str]:

@@ -98,8 +98,15 @@ class Manifest:
 
     def samples_of(self, unit: int) -> list[Sample]:
         """The samples of a unit, in their order. Raises PlanError if the file is damaged, OSError."""
+        return self._samples(self.units[unit])
+
+    def samples(self) -> list[Sample]:
+        """The samples of all units, by a single request. Raises as `samples_of`."""
+        return self._samples(Part(0, self.passed_over.begin, sum(part.count for part in self.units)))
+
+    def _samples(self, part: Part) -> list[Sample]:
         try:
-            return [Sample.from_json(line) for line in self._lines(self.units[unit])]
+            return [Sample.from_json(line) for line in self._lines(part)]
         except (KeyError, TypeError, ValueError) as error:
             raise self._damaged() from error
 

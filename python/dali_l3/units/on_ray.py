@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 from collections.abc import Generator, Iterable, Iterator
 
 from ..images.reading import prepare_process
@@ -16,6 +17,7 @@ from .manifest import Manifest
 from .records import Record, find_record
 from .running import clear, do_unit
 from .sample_conversion import convert_sample
+from .storage import is_in_bucket
 
 _pools: dict[Limits, Pool] = {}
 
@@ -48,6 +50,9 @@ def _do_unit(manifest: Manifest, limits: Limits, unit: int) -> Record:
     try:
         record = find_record(manifest, unit)
         if not record:
+            folder = os.path.dirname(manifest.samples_of(unit)[0].members[0].path)
+            if not is_in_bucket(folder):
+                os.stat(folder)  # else all samples would fail where the source is not mounted
             with _pool(limits) as pool:
                 record = do_unit(manifest, unit, pool)
     except FileNotFoundError as error:

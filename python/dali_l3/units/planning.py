@@ -163,7 +163,7 @@ def _load_unless_empty(target: str) -> Manifest | None:
 
 def _check_unchanged(manifest: Manifest) -> None:
     samples, _ = _list(manifest.settings)
-    planned = {sample for unit in range(len(manifest.units)) for sample in manifest.samples_of(unit)}
+    planned = set(manifest.samples())
     new, gone = set(samples) - planned, planned.difference(samples)
     if not new and not gone:
         return

@@ -16,7 +16,6 @@ from ..jobs.planning import PlanError
 from .manifest import Manifest
 
 _AT_ONCE = 16  # records that are read: those in a bucket are far away
-_FOLDERS = 64  # whose listings are kept
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,8 @@ class Record:
             outcomes = tuple(map(Outcome.from_json, lines))
             if (facts["unit"], facts["samples"]) != (unit, manifest.samples_file):
                 raise PlanError(f"{path}: belongs to another conversion; remove it and run the command again")
+            if len(outcomes) != manifest.units[unit].count:
+                raise ValueError("lines are missing")
             return cls(unit, dict(facts["outputs"]), outcomes)
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, PlanError):
@@ -62,18 +63,13 @@ def done_units(manifest: Manifest, units: Iterable[int] | None = None) -> Iterat
     units: their numbers; None: all
     """
     storage = manifest.storage
-    sizes_in = functools.lru_cache(_FOLDERS)(storage.sizes)  # as units of a folder have their files in few folders
-
-    def size_of(output: str) -> int | None:
-        folder, _, name = f"{manifest.target}/{output}".rpartition("/")
-        return sizes_in(folder).get(name)
-
+    size_of = storage.size_finder()
     names = storage.sizes(f"{manifest.folder}/records")
     there = (unit for unit in (range(len(manifest.units)) if units is None else units) if _name(unit) in names)
     with ThreadPoolExecutor(_AT_ONCE) as readers:
         while some := list(itertools.islice(there, _AT_ONCE)):
             for record in readers.map(functools.partial(Record.load, manifest), some):
-                if all(size_of(output) == size for output, size in record.outputs.items()):
+                if all(size_of(f"{manifest.target}/{output}") == size for output, size in record.outputs.items()):
                     yield record
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from dataclasses import dataclass
 
 from ..codec import decode, peek
 from ..conversion.sources import refuse_to_convert
-from ..errors import ConversionError
+from ..errors import ConversionError, TargetError
 from ..images.formats import find_format
 from ..images.reading import read_as_stored, turn_upright
 from ..images.resizing import RESIZING_MEMORY, resize_image
@@ -68,7 +69,7 @@ def convert_sample(task: Task) -> Outcome:
     sample, settings = task.sample, task.settings
     files: list[tuple[str, bytes]] = []
     notes: dict[str, None] = {}  # each once
-    raw_size = 0
+    raw_size, format = 0, ""
     for member, name in zip(sample.members, target_names(sample, settings.keep_suffix), strict=True):
         if member.is_image:
             try:
@@ -78,6 +79,7 @@ def convert_sample(task: Task) -> Outcome:
             files.append((name, image.data))
             notes |= dict.fromkeys(image.notes)
             raw_size += image.raw_size
+            format = format or image.format
         else:
             files.append((name, _read(member)))
     if sample.label:
@@ -85,10 +87,7 @@ def convert_sample(task: Task) -> Outcome:
     target_size = sum(len(data) for _, data in files)
     written: list[tuple[str, int]] = []
     if task.folder:
-        storage = find_storage(task.folder)
-        for (name, data), member in zip(files, sample.members, strict=True):
-            storage.write(f"{task.folder}/{name}", data, member.version)
-            written.append((name, len(data)))
+        written = _write(files, sample, task.folder)
         files = []
     return Converted(
         task.source,
@@ -98,10 +97,26 @@ def convert_sample(task: Task) -> Outcome:
         source_size=sample.size,
         target_size=target_size,
         raw_size=raw_size,
-        format=f"l3-{settings.profile}",
+        format=format,
         files=tuple(files),
         written=tuple(written),
     )
+
+
+def _write(files: list[tuple[str, bytes]], sample: Sample, folder: str) -> list[tuple[str, int]]:
+    """Writes the files of a sample, all or none of them. Returns their names and sizes. Raises TargetError."""
+    storage = find_storage(folder)
+    written: list[tuple[str, int]] = []
+    try:
+        for (name, data), member in zip(files, sample.members, strict=True):
+            storage.write(f"{folder}/{name}", data, member.version)
+            written.append((name, len(data)))
+    except TargetError:
+        for name, _ in written:
+            with contextlib.suppress(OSError):
+                storage.remove(f"{folder}/{name}")
+        raise
+    return written
 
 
 @dataclass(frozen=True)
@@ -109,6 +124,7 @@ class _Image:
     data: bytes
     notes: tuple[str, ...]
     raw_size: int
+    format: str
 
 
 class _RefusedError(Exception):
@@ -124,8 +140,12 @@ def _convert(member: Member, settings: Settings) -> _Image:
     data = _read(member)
     signature = sniff(data[:HEAD_SIZE])
     if signature == "L3" and (settings.shards or member.offset is not None):
-        reserve(peek(data).raw_size)
-        return _Image(data, (), decode(data, verify=True).nbytes)
+        info = peek(data)
+        size = info.width, info.height
+        if settings.resize and settings.resize.size(*size) != size:
+            raise _RefusedError("failed", "L3 files are not made smaller: export it, and convert that")
+        reserve(info.raw_size)
+        return _Image(data, (), decode(data, verify=True).nbytes, f"l3-{info.profile}")
     refused = refuse_to_convert(f"{member.path}.{member.extension}", signature, data[:_HEAD])
     if refused:
         raise _RefusedError(*refused)
@@ -147,7 +167,7 @@ def _convert(member: Member, settings: Settings) -> _Image:
     prepared = prepare_image(image.pixels, image.metadata, format)
     del image
     prepared.prove()
-    return _Image(prepared.data, notes + prepared.notes, raw_size)
+    return _Image(prepared.data, notes + prepared.notes, raw_size, format.name)
 
 
 def _read(member: Member) -> bytes:

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -16,6 +16,8 @@ from ..files import create_atomically, open_regular, remove_stale_partials, targ
 from ..jobs.outcomes import Outcome
 from ..jobs.planning import PlanError
 from ..jobs.walking import Found, scan
+
+_FOLDERS = 4096  # whose listings are kept, where files are far away
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,16 @@ class Storage(ABC):
     @abstractmethod
     def sizes(self, folder: str) -> dict[str, int]:
         """The names of the files in a folder, with their sizes in bytes. A folder that is missing has none."""
+
+    def size_finder(self) -> Callable[[str], int | None]:
+        """A function that tells the size of a file, or None if there is none; for many that stay as they are."""
+        sizes = functools.lru_cache(_FOLDERS)(self.sizes)
+
+        def size_of(path: str) -> int | None:
+            folder, _, name = path.rpartition("/")
+            return sizes(folder).get(name)
+
+        return size_of
 
     @abstractmethod
     def entry(self, path: str) -> Entry:
@@ -157,6 +169,15 @@ class LocalStorage(Storage):
                 return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
         except FileNotFoundError:
             return {}
+
+    def size_finder(self) -> Callable[[str], int | None]:
+        def size_of(path: str) -> int | None:  # by no listing: units may be all over a tree with large folders
+            try:
+                return os.stat(path).st_size
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+        return size_of
 
     def entry(self, path: str) -> Entry:
         status = os.stat(path)

@@ -14,6 +14,11 @@ from dali_l3.cli.cluster import with_addresses
 from dali_l3.errors import ConversionError
 from dali_l3.jobs import cluster
 from dali_l3.jobs.cluster import Lost, run_on_cluster
+from dali_l3.jobs.planning import PlanError
+from dali_l3.jobs.workers import DEFAULT_LIMITS
+from dali_l3.units import on_ray
+from dali_l3.units.manifest import Settings
+from dali_l3.units.planning import open_manifest
 from image_files import noise, write_png
 from ray_nodes import is_at_work, two_nodes
 from waiting import wait_until
@@ -48,6 +53,15 @@ def test_without_ray(run, tmp_path, monkeypatch):
     code, _, err = run("verify", tmp_path / "in", "--ray")
     assert code == 2
     assert "ray is not installed, try: pip install 'dali-l3[ray]'" in err
+
+
+def test_a_machine_without_the_source_does_not_fail_all_samples(tmp_path, one_process):
+    write_png(tmp_path / "in" / "a.png", noise((8, 8, 3)))
+    manifest = open_manifest(str(tmp_path / "out"), Settings(str(tmp_path / "in"), shards=20 << 10))
+    (tmp_path / "in").rename(tmp_path / "elsewhere")
+    with pytest.raises(PlanError, match="/in: a machine of the cluster has no such file"):
+        on_ray._do_unit(manifest, DEFAULT_LIMITS, 0)
+    assert not (tmp_path / "out.conversion" / "records").exists()
 
 
 @pytest.fixture(scope="module")

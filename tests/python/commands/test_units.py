@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import dali_l3
-from dali_l3.units import planning
+from dali_l3.units import planning, storage
 from dali_l3.units.manifest import Manifest, Settings
 from image_files import noise, write_png
 
@@ -356,6 +357,72 @@ def test_a_report_replaces_nothing(run, source, tmp_path, report):
     assert "the report must not be named" in convert(run, source, tmp_path / "out", *options, expect=2)
 
 
+@pytest.mark.parametrize("report", ["out/shard-000000.idx", "out.conversion/manifest.json", "train/cats/000.json"])
+def test_a_merged_report_replaces_nothing(run, source, tmp_path, report):
+    convert(run, source, tmp_path / "out", "--shards", "20KiB")
+    before = contents(tmp_path)
+    options = ("--merge-reports", tmp_path / "out", "--report", tmp_path / report)
+    assert "the report must not be named" in convert(run, *options, expect=2)
+    assert contents(tmp_path) == before
+
+
+def test_the_merged_report_of_nothing_has_no_lines(run, tmp_path):
+    (tmp_path / "empty").mkdir()
+    convert(run, tmp_path / "empty", tmp_path / "out", "--part", "1/1")
+    code, out, _ = run("convert", "--merge-reports", tmp_path / "out")
+    assert (code, out) == (0, "")
+
+
+def test_empty_names_are_not_the_folder_of_the_moment(run, source, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for options in ((), ("--shards", "1MiB")):
+        for names in ((source, ""), ("", tmp_path / "out")):
+            assert "must not be empty" in convert(run, *names, *options, expect=2)
+    assert sorted(os.listdir(tmp_path)) == ["here", "train"]
+    assert os.listdir(tmp_path / "here") == []
+
+
+def archive_of(path, names):
+    """A tar archive of images, and of empty files."""
+    with tarfile.open(path, "w") as archive:
+        for name in names:
+            member = tarfile.TarInfo(name)
+            data = write_png(path.with_suffix(".png"), noise((5, 6))).read_bytes() if name.endswith(".png") else b""
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+
+
+def test_a_sample_of_which_a_file_cannot_be_written_leaves_nothing(run, tmp_path):
+    archive_of(tmp_path / "in.tar", ["a.png", f"a.{'x' * 254}", "b.png", "b.json"])
+    output = convert(run, tmp_path / "in.tar", tmp_path / "out", expect=1)
+    assert "File name too long" in output
+    assert "1 converted, 1 failed" in output
+    assert sorted(contents(tmp_path / "out")) == ["b.json", "b.l3"]
+
+
+def test_a_file_with_the_name_of_a_folder_fails_alone(run, tmp_path):
+    archive_of(tmp_path / "in.tar", ["a.png", "a.l3/b/c.png", "d.png"])
+    assert "2 converted, 1 failed" in convert(run, tmp_path / "in.tar", tmp_path / "out", expect=1)
+    assert "d.l3" in contents(tmp_path / "out")
+
+
+def test_the_report_has_the_profile_of_l3_files_that_stay(run, source, tmp_path):
+    convert(run, source, tmp_path / "raw", "--shards", "20KiB", "--profile", "raw")
+    for folder, options in (("raw/*.tar", ()), ("train", ("--part", "1/1"))):
+        report = tmp_path / "report"
+        convert(run, tmp_path / folder, tmp_path / f"out-{folder[:3]}", *options, "--report", report)
+        formats = {json.loads(line)["format"] for line in report.read_text().splitlines() if '"done"' in line}
+        assert formats == ({"l3-raw"} if folder != "train" else {"l3-fast"})
+
+
+def test_l3_files_that_are_too_large_are_not_passed_off_as_smaller(run, source, tmp_path):
+    convert(run, source, tmp_path / "whole", "--shards", "20KiB")
+    output = convert(run, tmp_path / "whole" / "*.tar", tmp_path / "out", "--resize-shorter", "25", expect=1)
+    assert "6 converted, 6 failed" in output  # 20 to 31 rows of 30
+    assert "L3 files are not made smaller" in output
+
+
 def test_a_target_in_the_source_is_refused(run, source):
     for target in (source, source / "out", source.parent):
         assert "inside one another" in convert(run, source, target, "--shards", "1MiB", expect=2)
@@ -402,6 +469,20 @@ def test_further_shards_of_a_unit_that_is_done_again_are_removed(run, source, tm
     assert contents(tmp_path / "out") == whole
 
 
+def test_no_folder_of_the_output_is_listed_to_tell_what_is_done(run, tmp_path, monkeypatch):
+    archive_of(tmp_path / "in.tar", [f"{number % 9}/{number:03d}.png" for number in range(90)])
+    monkeypatch.setattr(planning, "_FILES", 9)
+    convert(run, tmp_path / "in.tar", tmp_path / "out")
+    listed, sizes = [], storage.LocalStorage.sizes
+    monkeypatch.setattr(
+        storage.LocalStorage, "sizes", lambda self, folder: listed.append(folder) or sizes(self, folder)
+    )
+    assert "90 kept" in convert(run, tmp_path / "in.tar", tmp_path / "out")
+    assert listed == [str(tmp_path / "out.conversion" / "records")]
+    (tmp_path / "out" / "3" / "003.l3").unlink()
+    assert "9 converted, 81 kept" in convert(run, tmp_path / "in.tar", tmp_path / "out")
+
+
 @pytest.mark.parametrize("damage", ["", "{", '{"version": 1}\n', '{"version": 2}\n', "[]", "[[[["])
 def test_damaged_manifests_and_records_are_named(run, source, tmp_path, damage):
     convert(run, source, tmp_path / "out", "--shards", "20KiB")
@@ -413,6 +494,11 @@ def test_damaged_manifests_and_records_are_named(run, source, tmp_path, damage):
             for arguments in (("--status", tmp_path / "out"), (source, tmp_path / "out", "--shards", "20KiB")):
                 assert f"{path}: " in convert(run, *arguments, expect=2)
         file.write_text(content)
+    record = tmp_path / "out.conversion" / "records" / "000000.jsonl"
+    content = record.read_text()
+    record.write_text(content[: content.rindex("\n", 0, -1) + 1])  # whole lines
+    assert "000000.jsonl: damaged" in convert(run, "--status", tmp_path / "out", expect=2)
+    record.write_text(content)
     samples = next((tmp_path / "out.conversion").glob("samples-*"))
     samples.write_bytes(samples.read_bytes()[:-9])
     (tmp_path / "out.conversion" / "records" / "000000.jsonl").unlink()

@@ -106,11 +106,12 @@ def test_from_shards_in_a_bucket(run, s3, shards, tmp_path):
     assert len(contents(s3, "b/files")) > 9
 
 
-def test_shards_whose_index_is_missing_or_of_another_archive(run, s3, shards, tmp_path):
+def test_shards_whose_index_is_missing_or_of_another_archive(run, s3, shards, tmp_path, monkeypatch):
     names = sorted(name for name in shards if name.endswith(".tar"))
     for name in names:
         s3.put(f"c/shards/{name}", shards[name])
     s3.put("c/shards/shard-000000.idx", b"v1.2 1 size=17\njpg 512 99 x.jpg\n")
+    monkeypatch.setattr("dali_l3.units.buckets._BLOCK", 1000)  # fetched in pieces, the last of which is not whole
     convert(run, tmp_path / "shards" / "*.tar", tmp_path / "expected", expect=0)
     convert(run, s3.uri("c/shards/*.tar"), tmp_path / "out", expect=0)
     assert on_disk(tmp_path / "out") == on_disk(tmp_path / "expected")
@@ -134,6 +135,7 @@ def test_a_listing_has_the_order_of_a_disk(scheme, request, tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"x" * len(name))
         store.put(f"listed/{name}", b"x" * len(name))
+    store.put("listed-elsewhere/x.png", b"x")
     if scheme == "s3":  # the emulator refuses it
         store.put("listed/a/", b"")  # what some programs make for a folder
     there, here = find_storage(store.uri()), find_storage(str(tmp_path))
@@ -209,6 +211,10 @@ def test_what_is_done_is_kept_and_a_changed_source_is_noticed(run, s3, source, t
     assert " converted" in output
     assert " kept" in output
     assert contents(s3, "d/out") == whole
+    s3.take_requests()
+    convert(run, uri, s3.uri("d/out"), *SHARDS)
+    asked = [request for request in s3.take_requests() if request.method == "GET" and "/samples-" in request.path]
+    assert len(asked) == 1, "all samples at once, though there are some units"
     s3.put("d/in/cats/000.png", (source / "cats" / "002.png").read_bytes())
     assert "1 changed, 0 new, 0 gone" in convert(run, uri, s3.uri("d/out"), *SHARDS, expect=2)
     for record in contents(s3, "d/out.conversion/records"):
@@ -221,6 +227,47 @@ def test_answers_that_may_pass_are_asked_for_again(run, s3, s3_source, shards):
     with s3.failing(Fault("00[01].png", times=2, status=503)):
         convert(run, s3_source, s3.uri("e/out"), *SHARDS)
     assert contents(s3, "e/out") == shards
+
+
+def test_names_that_no_object_can_have_fail_alone(run, s3, tmp_path):
+    long = "/".join("x" * 250 for _ in range(5))
+    for name in ("good.png", os.fsdecode(b"\xff.png"), f"{long}.png"):
+        write_png(tmp_path / "in" / name)
+    output = convert(run, tmp_path / "in", s3.uri("i/out"))
+    assert "1 converted, 2 failed" in output
+    assert "names of objects are UTF-8" in output
+    assert "names of objects have at most 1024 bytes" in output
+    assert [*contents(s3, "i/out")] == ["good.l3"]
+
+
+def test_objects_with_names_that_no_file_can_have_fail_alone(run, s3, source, tmp_path):
+    image = (source / "cats" / "000.png").read_bytes()
+    for name in ("a.png", "/a.png", "b//c.png", "d/../../e.png"):
+        s3.put(f"j/in/{name}", image)
+    output = convert(run, s3.uri("j/in"), tmp_path / "out")
+    assert "1 converted, 1 skipped, 2 failed" in output
+    assert "its name has an empty part" in output
+    assert [*on_disk(tmp_path / "out")] == ["a.l3"]
+    assert sorted(os.listdir(tmp_path)) == ["out", "out.conversion"]
+
+
+def test_the_error_of_another_file_is_not_that_of_the_temporary_one(s3):
+    error = TargetError(5, "broken", "s3://bucket/other")
+    with pytest.raises(TargetError) as caught, find_storage("s3://").writing(s3.uri("k/file")):
+        raise error
+    assert caught.value is error
+
+
+def test_what_arrives_differently_at_google_is_an_error(gs, monkeypatch):
+    files, call = find_storage("gs://"), find_storage("gs://")._objects._call
+
+    async def answer(*arguments, **options):
+        found = await call(*arguments, **options)
+        return {**found, "md5Hash": "AAAAAAAAAAAAAAAAAAAAAA=="} if isinstance(found, dict) else found
+
+    monkeypatch.setattr(files._objects, "_call", answer)
+    with pytest.raises(TargetError, match="MD5"):
+        files.write(gs.uri("l/file"), b"data")
 
 
 def test_errors(run, s3, s3_source, tmp_path):
