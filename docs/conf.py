@@ -17,8 +17,8 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "hawkm
 exclude_patterns = ["_site"]
 nitpicky = True
 nitpick_ignore_regex = [  # types of other projects, named as their users know them
-    ("py:class", r"(Array|Buffer|DALI|DataNode|NDArray|nvidia\.|numpy\.|np\.|array-like|collections\.|contextlib\.|Path).*"),
-    ("py:class", r"(os|npt|torch)\..*"),
+    ("py:class", r"(Array|Buffer|DALI|DataNode|NDArray|nvidia\.|numpy\.|np\.|array-like|collections\.|Path).*"),
+    ("py:class", r"(contextlib|os|npt|torch)\..*"),
     ("py:class", r"(HasArrayInterface|Image|Out|Profile|Roi|Rois|StrPath|Subset)"),  # names of our own for types
     ("c:identifier", r"u?int\d+_t|size_t|CUstream_st|cudaStream_t"),
 ]
