@@ -30,6 +30,9 @@ size_t far_step(size_t size) {
   return step;
 }
 
+// Whether decoders that take one take the other, too.
+bool can_replace(FileFormat other, FileFormat bad) { return other == bad || (is_l3(other) && is_l3(bad)); }
+
 }  // namespace
 
 Engine::Engine(Catalogue catalogue, std::unique_ptr<SampleOrder> order, const EngineOptions &options,
@@ -214,14 +217,14 @@ Engine::Delivered Engine::replacement(uint32_t bad, const std::string &problem, 
   return good;
 }
 
-// An entry of the same format that is good, the same one every time.
+// An entry that can replace it and is good, the same one every time.
 Engine::Delivered Engine::next_good_sample(uint32_t bad, const std::string &problem, BatchPart &part) {
   const Entries &entries = catalogue_.entries;
   const size_t step = far_step(entries.size());
   int tries = 0;
   for (size_t i = 1; i < entries.size() && tries < kMaxTries; i++) {
     const size_t other = (bad + i * step) % entries.size();
-    if (entries.format(other) != entries.format(bad)) continue;
+    if (!can_replace(entries.format(other), entries.format(bad))) continue;
     tries++;
     try {
       auto sample = std::make_shared<Sample>(reader_.read(catalogue_, entries[other], false));

@@ -18,6 +18,11 @@ enum class FileFormat : uint8_t { unknown, l3, png, jpeg, bmp, tiff, webp, pnm, 
 
 inline constexpr size_t kFormats = 12;
 
+/** Whether it is L3, of any profile. */
+inline bool is_l3(FileFormat format) {
+  return format == FileFormat::l3 || format == FileFormat::l3_raw || format == FileFormat::l3_paper;
+}
+
 /** As people write it: "L3", "L3 raw", "PNG", "JPEG 2000", …, "unknown". */
 const char *format_name(FileFormat format);
 

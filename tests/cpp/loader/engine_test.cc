@@ -45,6 +45,20 @@ class Dataset {
     }
   }
 
+  // Of these formats and contents.
+  explicit Dataset(const std::vector<std::pair<FileFormat, std::string>> &files) {
+    catalogue_.root = folder_.path();
+    for (size_t i = 0; i < files.size(); i++) {
+      const auto &[format, bytes] = files[i];
+      Entry entry;
+      entry.file = {std::to_string(i), bytes.size()};
+      entry.label = static_cast<int>(i);
+      entry.format = format;
+      catalogue_.entries.push_back(entry);
+      write(static_cast<int>(i), bytes);
+    }
+  }
+
   const Catalogue &catalogue() const { return catalogue_; }
   std::string path(int i) const { return catalogue_.root + "/" + catalogue_.entries[i].file.path; }
   void write(int i, const std::string &bytes) const { std::ofstream(path(i), std::ios::binary) << bytes; }
@@ -309,6 +323,22 @@ TEST(skip_puts_a_sample_of_the_format_in_the_place_of_a_bad_one) {
   CHECK_EQUAL(statistics.epochs[0].files_read, 12);
   CHECK_EQUAL(statistics.epochs[0].bytes_read, int64_t(12 * kSize));
   CHECK(reading.warnings[0].find(dataset.catalogue().root) == 0);
+}
+
+TEST(skip_puts_an_l3_file_of_any_profile_in_the_place_of_one_but_no_other_file) {
+  const auto l3 = [](uint8_t profile) {  // 0: raw, 2: fast
+    std::string bytes = std::string("\x89L3I\r\n\x1a\n") + std::string(100, '\0');
+    bytes[22] = static_cast<char>(profile);
+    return bytes;
+  };
+  const std::string png_file = png(chunk("IDAT", "1"));
+  const Dataset dataset(
+      {{FileFormat::l3_raw, l3(0)}, {FileFormat::png, png_file}, {FileFormat::png, png_file}, {FileFormat::l3, l3(2)}});
+  dataset.write(0, "");
+  Reading reading(dataset, 4, 0, {.on_error = OnError::skip});
+  std::map<int, int> times;
+  for (const int label : reading.labels(1)) times[label]++;
+  CHECK(times == (std::map<int, int>{{1, 1}, {2, 1}, {3, 2}}));
 }
 
 TEST(many_bad_neighbours_are_replaced_by_many) {
