@@ -22,6 +22,15 @@ inline int64_t heap_size(void *block) { return static_cast<int64_t>(malloc_usabl
   return block;
 }
 
+// For std::stable_sort, which does without memory if there is none.
+[[gnu::noinline]] void *operator new(size_t size, const std::nothrow_t &) noexcept {
+  try {
+    return operator new(size);
+  } catch (const std::bad_alloc &) {
+    return nullptr;
+  }
+}
+
 [[gnu::noinline]] void operator delete(void *block) noexcept {
   if (block) heap_bytes -= heap_size(block);
   std::free(block);
