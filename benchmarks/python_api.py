@@ -12,12 +12,15 @@ torchvision.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import itertools
+import multiprocessing
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -46,23 +49,68 @@ WORKERS = [(0, None), (4, "fork"), (4, "spawn")]
 
 
 def measure_threads(photos: datasets.Images, count: int, rounds: int) -> dict[str, Any]:
-    """Seconds for a batch with one thread and with two, which take turns."""
+    """What a second thread gains; and what a second process does, which shares nothing but the machine with the first.
+
+    One thread, two threads, and two processes that decode a batch each take turns.
+    """
     blobs = [dali_l3.encode(photo) for _, photo in zip(range(count), itertools.cycle(photos.values()))]
     out = np.empty((count, *next(iter(photos.values())).shape), np.uint8)
-    seconds: dict[int, list[float]] = {1: [], 2: []}
-    for number in range(rounds + 1):
-        for threads, measured in seconds.items():
-            start = time.perf_counter()
-            dali_l3.decode_batch(blobs, out=out, threads=threads)
-            if number:  # the first is to warm up
-                measured.append(time.perf_counter() - start)
-    ratios = [one / two for one, two in zip(seconds[1], seconds[2], strict=True)]
+    with contextlib.ExitStack() as stack:
+        processes = [stack.enter_context(decoding_process(blobs, out.shape)) for _ in range(2)]
+
+        def decode_in_processes() -> None:
+            for process in processes:
+                process.send(True)
+            for process in processes:
+                process.recv()
+
+        systems: dict[str, Callable[[], Any]] = {
+            "1 thread": lambda: dali_l3.decode_batch(blobs, out=out, threads=1),
+            "2 threads": lambda: dali_l3.decode_batch(blobs, out=out, threads=2),
+            "2 processes": decode_in_processes,
+        }
+        seconds: dict[str, list[float]] = {name: [] for name in systems}
+        for number in range(rounds + 1):
+            for name, decode in systems.items():
+                start = time.perf_counter()
+                decode()
+                if number:  # the first is to warm up
+                    seconds[name].append(time.perf_counter() - start)
+    batches = {"1 thread": 1, "2 threads": 1, "2 processes": 2}
+    gains = {
+        name: [batches[name] * one / own for one, own in zip(seconds["1 thread"], measured, strict=True)]
+        for name, measured in seconds.items()
+        if name != "1 thread"
+    }
     return {
         "images": count,
-        "images_per_s": {str(threads): count / statistics.median(measured) for threads, measured in seconds.items()},
-        "gain": statistics.median(ratios),
-        "gains": ratios,
+        "images_per_s": {
+            name: batches[name] * count / statistics.median(measured) for name, measured in seconds.items()
+        },
+        "gain": {name: statistics.median(ratios) for name, ratios in gains.items()},
+        "gains": gains,
     }
+
+
+@contextlib.contextmanager
+def decoding_process(blobs: list[bytes], shape: tuple[int, ...]) -> Iterator[Connection]:
+    """A process that decodes the batch in one thread when it is sent True, and answers when it has."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=decode_on_demand, args=(there, blobs, shape))
+    process.start()
+    try:
+        yield here
+    finally:
+        here.send(False)
+        process.join()
+
+
+def decode_on_demand(asked: Connection, blobs: list[bytes], shape: tuple[int, ...]) -> None:
+    out = np.empty(shape, np.uint8)
+    while asked.recv():
+        dali_l3.decode_batch(blobs, out=out, threads=1)
+        asked.send(None)
 
 
 # ---- DataLoader ------------------------------------------------------------------------------------------------------
@@ -183,10 +231,13 @@ def write_files(folder: Path, photos: datasets.Images) -> None:
 
 
 def show(batches: dict[str, Any], loaders: dict[str, Any]) -> None:
-    table = Table("decode_batch", "1 thread, images/s", "2 threads", "gain")
+    table = Table("decode_batch, images/s", "1 thread", "2 threads", "gain", "2 processes", "gain")
     for name, result in batches.items():
-        speeds = result["images_per_s"]
-        table.add_row(name, f"{speeds['1']:.0f}", f"{speeds['2']:.0f}", f"{result['gain']:.2f}")
+        speeds, gain = result["images_per_s"], result["gain"]
+        row = [f"{speeds['1 thread']:.0f}"]
+        for system in gain:
+            row += [f"{speeds[system]:.0f}", f"{gain[system]:.2f}"]
+        table.add_row(name, *row)
     console.print(table)
     table = Table("DataLoader", "", "system", "images/s", "x Pillow", "CPU ms/image", "Pillow's / its")
     for kind, results in loaders.items():
@@ -218,7 +269,7 @@ def main() -> None:
     for name, (shape, count, target) in BATCHES.items():
         folder = arguments.fhd if name == "FHD" else arguments.photos
         batches[name] = measure_threads(photos(folder, *shape), count, arguments.rounds)
-        targets.append(Target(f"decode_batch, {name}: 2 threads / 1", batches[name]["gain"], target))
+        targets.append(Target(f"decode_batch, {name}: 2 threads / 1", batches[name]["gain"]["2 threads"], target))
     with tempfile.TemporaryDirectory() as folder:
         write_files(Path(folder), photos(arguments.fhd, *SIZE))
         for kind, target in TARGETS.items():
