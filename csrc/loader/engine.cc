@@ -18,6 +18,10 @@ constexpr int kMaxTries = 100;
 // Files that are read in one go take up less than this: at 1 GB/s, a quarter of a millisecond.
 constexpr int64_t kReadingBytes = int64_t{256} << 10;
 
+// In runs images are read that are smaller than this on average: the larger they are, the less that saves, and an image
+// that is in use holds the memory of its batch.
+constexpr size_t kRunImageBytes = size_t{64} << 10;
+
 // Samples whose average size, about, stands for sizes that nobody has asked for.
 constexpr int64_t kRecent = 16;
 
@@ -41,6 +45,7 @@ Engine::Engine(Catalogue catalogue, std::unique_ptr<SampleOrder> order, const En
       options_(options),
       warn_(std::move(warn)),
       reader_(options.reading, warn_),
+      reads_runs_(reader_.reads_runs(catalogue_)),
       usual_bytes_(kReadingBytes),
       pool_(options.read_threads) {
   held_.max_load_factor(2);  // less memory for each file, at hardly any time
@@ -115,11 +120,28 @@ void Engine::schedule_batch() {
   places.reserve(plan_.size());
   const size_t ahead = plan_.size() * static_cast<size_t>(options_.batches_ahead + 1);
   loads_at_once_ = std::max<size_t>(1, ahead / (2 * static_cast<size_t>(options_.read_threads)));  // work for all
-  for (const PlannedSample &planned : plan_) places.push_back(schedule(planned));
+  std::vector<Block> images = memory_for_runs();
+  for (size_t i = 0; i < plan_.size(); i++)
+    places.push_back(schedule(plan_[i], images.empty() ? nullptr : std::move(images[i])));
   start_reading();
 }
 
-Engine::Place Engine::schedule(const PlannedSample &planned) {
+// For every image of the batch, if all are to be read from disk, in runs, and none is kept; else nothing.
+std::vector<Block> Engine::memory_for_runs() {
+  if (!reads_runs_) return {};
+  std::vector<size_t> sizes;
+  sizes.reserve(plan_.size());
+  size_t room = kRunImageBytes * plan_.size();
+  for (const PlannedSample &planned : plan_) {
+    const uint64_t size = catalogue_.entries.image_size(planned.entry);
+    if (planned.padding || planned.hit || planned.keep || size == 0 || size > room) return {};
+    room -= size;
+    sizes.push_back(size);
+  }
+  return reader_.allocate(sizes);
+}
+
+Engine::Place Engine::schedule(const PlannedSample &planned, Block image) {
   Place place{nullptr, planned, false};
   if (planned.padding) {
     place.in_memory = true;
@@ -131,13 +153,13 @@ Engine::Place Engine::schedule(const PlannedSample &planned) {
       held_.erase(held);
     }
   }
-  if (!place.load) add_to_reading(place);
+  if (!place.load) add_to_reading(place, std::move(image));
   if (planned.keep) held_.insert(place.load);
   last_scheduled_ = place.load;
   return place;
 }
 
-void Engine::add_to_reading(Place &place) {
+void Engine::add_to_reading(Place &place, Block image) {
   place.load = std::make_shared<Load>();
   place.load->entry = place.plan.entry;
   if (!reading_) reading_ = std::make_shared<Reading>();
@@ -145,6 +167,10 @@ void Engine::add_to_reading(Place &place) {
   place.number = reading_->loads.size();
   reading_->loads.push_back(place.load);
   reading_->kept.push_back(place.plan.keep);
+  if (image) {
+    reading_->entries.push_back(place.plan.entry);
+    reading_->images.push_back(std::move(image));
+  }
   const auto bytes = static_cast<int64_t>(catalogue_.entries.memory(place.plan.entry));
   reading_->bytes += bytes > 0 ? bytes : usual_bytes_;  // 0: unknown
   if (reading_->bytes >= kReadingBytes || reading_->loads.size() >= loads_at_once_) start_reading();
@@ -154,12 +180,20 @@ void Engine::start_reading() {
   if (!reading_) return;
   reading_->problems.resize(reading_->loads.size());
   const auto read = [this, reading = reading_] {
+    try {
+      reader_.read_images(catalogue_, reading->entries, reading->images);
+    } catch (...) {
+      reading->images.clear();  // read one by one, they say what is wrong
+    }
     std::exception_ptr outage;  // in which the others need not wait for the same
     for (size_t i = 0; i < reading->loads.size(); i++) {
       Load &load = *reading->loads[i];
       try {
         if (outage) std::rethrow_exception(outage);
-        load.sample = reader_.read(catalogue_, catalogue_.entries[load.entry], reading->kept[i]);
+        const Entry entry = catalogue_.entries[load.entry];
+        const bool is_read = !reading->images.empty() && reading->images[i];
+        load.sample = is_read ? reader_.read(catalogue_, entry, reading->kept[i], std::move(reading->images[i]))
+                              : reader_.read(catalogue_, entry, reading->kept[i]);
       } catch (const StorageError &) {
         reading->problems[i] = outage = std::current_exception();
       } catch (...) {

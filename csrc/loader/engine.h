@@ -96,6 +96,8 @@ class Engine {
   struct Reading {
     std::vector<std::shared_ptr<Load>> loads;
     std::vector<bool> kept;                    // of each, whether the plan keeps it
+    std::vector<uint32_t> entries;             // of each of them, if they are read as a run …
+    std::vector<Block> images;                 // … and memory for its image
     std::vector<std::exception_ptr> problems;  // of each; null if there is none
     int64_t bytes = 0;
     std::latch done{1};
@@ -112,8 +114,9 @@ class Engine {
   void start_at(int64_t batch);
   void warn_of_unused_cache() const;
   void schedule_batch();
-  Place schedule(const PlannedSample &planned);
-  void add_to_reading(Place &place);
+  std::vector<Block> memory_for_runs();
+  Place schedule(const PlannedSample &planned, Block image);
+  void add_to_reading(Place &place, Block image);
   void start_reading();
   void finish(const Place &place, BatchPart &part);
   Delivered deliver(const std::shared_ptr<Load> &load) const;
@@ -128,6 +131,7 @@ class Engine {
   const EngineOptions options_;
   const std::function<void(const std::string &)> warn_;
   SampleReader reader_;
+  const bool reads_runs_;
   std::shared_ptr<const Sample> substitute_;
 
   int64_t position_ = 0;

@@ -47,6 +47,26 @@ void Share(dali::TensorList<CPUBackend> &output, int i, const loader::Engine::De
   output.SetSourceInfo(i, name);
 }
 
+// Outputs the images all at once if they lie one right behind the other. Where DALI wants them so, as outputs of the
+// pipeline, it need not copy them then.
+bool ShareWhole(dali::TensorList<CPUBackend> &output, const loader::Engine::Batch &batch) {
+  dali::TensorListShape<> shape(static_cast<int>(batch.size()), 1);
+  auto owners = std::make_shared<std::vector<std::shared_ptr<const loader::Sample>>>();
+  owners->reserve(batch.size());
+  uint8_t *const begin = batch.front().files->image.block.get(), *end = begin;
+  for (const loader::Engine::Delivered &sample : batch) {
+    const loader::FileBytes &image = sample.files->image;
+    if (image.block.get() != end) return false;
+    shape.tensor_shape_span(static_cast<int>(owners->size()))[0] = static_cast<int64_t>(image.size());
+    owners->push_back(sample.files);
+    end += image.size();
+  }
+  output.ShareData(std::shared_ptr<void>(std::move(owners), begin), static_cast<size_t>(end - begin), false, shape,
+                   DALI_UINT8, dali::CPU_ONLY_DEVICE_ID, dali::AccessOrder::host());
+  for (size_t i = 0; i < batch.size(); i++) output.SetSourceInfo(static_cast<int>(i), batch[i].name);
+  return true;
+}
+
 int CompanionOutputs(const dali::OpSpec &spec) {
   if (std::vector<std::string> ext; spec.TryGetRepeatedArgument(ext, "ext") && !ext.empty())
     return static_cast<int>(ext.size()) - 1;
@@ -289,10 +309,12 @@ void Reader::RunImpl(dali::Workspace &ws) {
     output.SetSize(size);
     outputs.push_back(&output);
   }
+  const bool is_whole = ShareWhole(*outputs.front(), batch);
   for (int i = 0; i < size; i++) {
     const loader::Engine::Delivered &sample = batch[i];
     auto output = outputs.begin();
-    Share(**output++, i, sample, sample.files->image, sample.name);
+    if (!is_whole) Share(**output, i, sample, sample.files->image, sample.name);
+    output++;
     auto name = sample.companion_names.begin();
     for (const loader::FileBytes &companion : sample.files->companions)
       Share(**output++, i, sample, companion, *name++);

@@ -87,9 +87,15 @@ void refuse_garbage(const std::string &path, std::span<const uint8_t> head) {
   if (is_named_as_image(path) && !sniffed_name(head)) fail_file(path, "of no known image format, in spite of its name");
 }
 
-void refuse_lfs_pointer(const std::string &path, std::span<const uint8_t> head) {
+bool is_lfs_pointer(std::span<const uint8_t> head) {
   static_assert(sizeof l3::kLfsPointer <= kLfsBytes);
-  if (l3::is_lfs_pointer(head.data(), head.size())) throw std::runtime_error(path + " " + l3::kIsLfsPointer);
+  return l3::is_lfs_pointer(head.data(), head.size());
+}
+
+void fail_lfs_pointer(const std::string &path) { throw std::runtime_error(path + " " + l3::kIsLfsPointer); }
+
+void refuse_lfs_pointer(const std::string &path, std::span<const uint8_t> head) {
+  if (is_lfs_pointer(head)) fail_lfs_pointer(path);
 }
 
 }  // namespace dali_l3::loader

@@ -36,10 +36,14 @@ void check_content(const std::string &path, FileFormat format, std::span<const u
 /** Throws std::runtime_error, naming the file, if its name ends as that of an image, and it begins as no image does. */
 void refuse_garbage(const std::string &path, std::span<const uint8_t> head);
 
-/** So many leading bytes of a file are all that refuse_lfs_pointer() looks at. */
+/** So many leading bytes of a file are all that is_lfs_pointer() looks at. */
 inline constexpr size_t kLfsBytes = 64;
 
-/** Throws std::runtime_error, naming the file, if it is a pointer that Git LFS left in the place of a file. */
+/** Whether this is a pointer that Git LFS left in the place of a file. */
+bool is_lfs_pointer(std::span<const uint8_t> head);
+/** Throws std::runtime_error, which says that the file is one. */
+[[noreturn]] void fail_lfs_pointer(const std::string &path);
+/** Throws it if the file is one. */
 void refuse_lfs_pointer(const std::string &path, std::span<const uint8_t> head);
 
 }  // namespace dali_l3::loader

@@ -83,6 +83,7 @@ class Entries {
   float weight(size_t i) const { return weights_[row(i)]; }
   FileFormat format(size_t i) const;
   File file(size_t i, size_t component) const;  ///< component 0: the image, 1 …: its companions
+  uint64_t image_size(size_t i) const { return components_[0].sizes[row(i)]; }  ///< bytes; 0 if nobody asked
   /** Bytes of memory that an entry's files take up, if their sizes are known. */
   uint64_t memory(size_t i) const;
   /** @} */

@@ -59,6 +59,15 @@ FileBytes FileReader::read(const Member &member, const Allocate &allocate) {
   }
 }
 
+bool FileReader::read_parts(const std::string &archive, uint64_t archive_size, std::span<const FilePart> parts) {
+  try {
+    const std::shared_ptr<OpenFile> file = archives_.open(archive);
+    return (archive_size == 0 || file->size() == archive_size) && file->read_parts(parts);
+  } catch (const FileError &) {
+    return false;
+  }
+}
+
 FileBytes FileReader::read_object(const std::string &uri, const Allocate &allocate, uint64_t listed_size) {
   const size_t size = listed_size > 0 ? listed_size : storage_->size(uri);
   check_size(uri, size);

@@ -72,6 +72,12 @@ class FileReader {
    * empty, and that the archive must have its size. */
   FileBytes read(const Member &member, const Allocate &allocate);
 
+  /** Reads parts of an archive as OpenFile::read_parts() does, through the page cache.
+   * @param archive_size that it must have; 0: any
+   * @return whether they have been read; if not, read() says why
+   */
+  bool read_parts(const std::string &archive, uint64_t archive_size, std::span<const FilePart> parts);
+
  private:
   FileBytes read_object(const std::string &uri, const Allocate &allocate, uint64_t listed_size);
   void drop_if_refused(const std::string &path, OpenFile &file, uint64_t offset, size_t size);

@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -127,6 +130,25 @@ size_t OpenFile::read_at(uint64_t offset, std::span<uint8_t> bytes) const {
       fail_with_errno(path_);
   }
   return done;
+}
+
+bool OpenFile::read_parts(std::span<const FilePart> parts) const {
+  std::array<uint8_t, kMaxGap> gap;
+  std::array<iovec, IOV_MAX> pieces;
+  while (!parts.empty()) {
+    const uint64_t begin = parts.front().offset;
+    uint64_t end = begin;
+    size_t count = 0;
+    for (; !parts.empty() && count + 2 <= pieces.size(); parts = parts.subspan(1)) {
+      const auto [offset, bytes] = parts.front();
+      if (offset > end) pieces[count++] = {gap.data(), offset - end};
+      pieces[count++] = {bytes.data(), bytes.size()};
+      end = offset + bytes.size();
+    }
+    const ssize_t done = preadv(descriptor_, pieces.data(), static_cast<int>(count), static_cast<off_t>(begin));
+    if (done < 0 || static_cast<uint64_t>(done) != end - begin) return false;
+  }
+  return true;
 }
 
 void OpenFile::drop_from_page_cache(uint64_t offset, size_t size) {

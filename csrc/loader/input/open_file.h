@@ -23,6 +23,15 @@ struct FileError : std::runtime_error {
 /** Throws FileError. */
 [[noreturn]] void fail_file(const std::string &path, const std::string &problem, int number = 0);
 
+/** A part of a file, and memory for it. */
+struct FilePart {
+  uint64_t offset;
+  std::span<uint8_t> bytes;
+};
+
+/** Bytes that it takes less time to read than to make another system call. */
+inline constexpr size_t kMaxGap = 4096;
+
 /** A regular file of a local or mounted file system, open for reading. */
 class OpenFile final : public RandomAccessFile {
  public:
@@ -39,6 +48,12 @@ class OpenFile final : public RandomAccessFile {
   uint64_t size() const override;
   bool read(uint64_t offset, size_t size, uint8_t *data) override;
   size_t read_at(uint64_t offset, std::span<uint8_t> bytes) const override;
+
+  /** Reads parts of the file, each of which begins at most kMaxGap bytes behind the one before, with few system calls.
+   *
+   * @return whether all of them are there and could be read; if not, reading one of them after the other says why
+   */
+  bool read_parts(std::span<const FilePart> parts) const;
 
   /** Of a range; of all of the file if `size` is 0. */
   void drop_from_page_cache(uint64_t offset = 0, size_t size = 0);

@@ -1,6 +1,8 @@
 #include "input/sample_reader.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -9,6 +11,8 @@
 #include "dataset/companions.h"
 #include "dataset/counted.h"
 #include "dataset/file_format.h"
+#include "input/parted_block.h"
+#include "input/uri.h"
 
 namespace dali_l3::loader {
 namespace {
@@ -36,44 +40,91 @@ std::string unlike(const Catalogue &catalogue) {
   return ", unlike in the catalogue " + catalogue.file + ". Make that anew with dali-l3 index";
 }
 
+// Whether it is worth while to read what lies between two files, too.
+bool follows(const File &next, const File &file) {
+  const uint64_t end = file.offset + file.size;
+  return next.archive == file.archive && next.offset >= end && next.offset - end <= kMaxGap;
+}
+
 }  // namespace
 
 SampleReader::SampleReader(const SampleReaderOptions &options, std::function<void(const std::string &)> warn)
     : check_(options.check),
       equal_sizes_(options.equal_sizes),
+      mode_(options.mode),
       arena_(kMaxIdle),
       cache_(arena_, options.cache_bytes),
       staging_(arena_, Quota::kUnlimited),
       files_(options.mode, std::move(warn), options.storage) {}
 
 Sample SampleReader::read(const Catalogue &catalogue, const Entry &entry, bool keep) {
-  const auto allocate = [&](size_t size) {
-    Block block = keep ? cache_.allocate(size) : nullptr;
-    return block ? std::move(block) : staging_.allocate(size);
-  };
-  const std::string path = full_name(catalogue, entry.file);
-  Sample sample{.image = read_file(catalogue, entry.file, allocate), .companions = {}};
+  return read_rest(catalogue, entry, keep,
+                   read_file(catalogue, entry.file, [&](size_t size) { return allocate(size, keep); }));
+}
+
+Sample SampleReader::read(const Catalogue &catalogue, const Entry &entry, bool keep, Block image) {
+  return read_rest(catalogue, entry, keep, {std::move(image)});
+}
+
+Block SampleReader::allocate(size_t size, bool keep) {
+  Block block = keep ? cache_.allocate(size) : nullptr;
+  return block ? std::move(block) : staging_.allocate(size);
+}
+
+// Checks the image, and reads the companions.
+Sample SampleReader::read_rest(const Catalogue &catalogue, const Entry &entry, bool keep, FileBytes image_bytes) {
+  const auto path = [&] { return full_name(catalogue, entry.file); };  // which good files do without
+  Sample sample{.image = std::move(image_bytes), .companions = {}};
   const auto image = sample.image.bytes();
-  refuse_lfs_pointer(path, image);
+  if (is_lfs_pointer(image)) fail_lfs_pointer(path());
   const FileFormat format = sniff(image);
   if (entry.format != FileFormat::unknown && format != entry.format) {
     const std::string name = format_name(entry.format);
-    throw std::runtime_error(path + " is no longer " + (name.starts_with("L3") ? "an " : "a ") + name + " file" +
+    throw std::runtime_error(path() + " is no longer " + (name.starts_with("L3") ? "an " : "a ") + name + " file" +
                              unlike(catalogue));
   }
-  check(path, format, image);
+  if (check_ != Check::none) check(path(), format, image);
   auto last = sample.companions.before_begin();
   for (const File &file : entry.companions) {
     last = sample.companions.emplace_after(last);
     if (file.path.empty()) continue;
     const std::string companion_path = full_name(catalogue, file);
-    *last = read_file(catalogue, file, allocate);
+    *last = read_file(catalogue, file, [&](size_t size) { return allocate(size, keep); });
     refuse_lfs_pointer(companion_path, last->bytes());
     if (check_ != Check::none || equal_sizes_) refuse_garbage(companion_path, last->bytes());
     check(companion_path, sniff(last->bytes()), last->bytes());
-    if (equal_sizes_) require_equal_sizes(path, image_size(image), companion_path, image_size(last->bytes()));
+    if (equal_sizes_) require_equal_sizes(path(), image_size(image), companion_path, image_size(last->bytes()));
   }
   return sample;
+}
+
+bool SampleReader::reads_runs(const Catalogue &catalogue) const {
+  const auto is_object = [&](const std::string &path) { return is_uri(full_path(catalogue.root, path)); };
+  return mode_ == ReadMode::buffered && !catalogue.archives.empty() &&
+         std::ranges::none_of(catalogue.archives, is_object);
+}
+
+std::vector<Block> SampleReader::allocate(std::span<const size_t> sizes) {
+  return cut(staging_.allocate(std::accumulate(sizes.begin(), sizes.end(), size_t{0})), sizes);
+}
+
+void SampleReader::read_images(const Catalogue &catalogue, std::span<const uint32_t> entries, std::span<Block> images) {
+  std::vector<File> files;
+  for (const uint32_t entry : entries) files.push_back(catalogue.entries.file(entry, 0));
+  std::vector<FilePart> run;
+  for (size_t first = 0, end; first < files.size(); first = end) {
+    run.clear();
+    for (end = first; end == first || (end < files.size() && follows(files[end], files[end - 1])); end++)
+      run.push_back({files[end].offset, {images[end].get(), files[end].size}});
+    if (!read_run(catalogue, files[first].archive, run))
+      for (Block &image : images.subspan(first, end - first)) image = nullptr;
+  }
+}
+
+bool SampleReader::read_run(const Catalogue &catalogue, uint32_t archive, std::span<const FilePart> run) {
+  if (archive == File::kNoArchive) return false;
+  const uint64_t size = catalogue.archive_sizes.empty() ? 0 : catalogue.archive_sizes[archive];
+  return files_.read_parts(full_path(catalogue.root, catalogue.archives[archive]), size, run);
 }
 
 FileBytes SampleReader::read_file(const Catalogue &catalogue, const File &file, const FileReader::Allocate &allocate) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "checks/file_check.h"
 #include "dataset/catalogue.h"
@@ -53,6 +54,19 @@ class SampleReader {
    * two files whose sizes differ
    */
   Sample read(const Catalogue &catalogue, const Entry &entry, bool keep);
+  /** The same, where the image is in memory already. */
+  Sample read(const Catalogue &catalogue, const Entry &entry, bool keep, Block image);
+
+  /** Whether small images are read faster with read_images(): those in archives that are read through the page cache.
+   */
+  bool reads_runs(const Catalogue &catalogue) const;
+  /** Memory for images of these sizes, one behind the other. */
+  std::vector<Block> allocate(std::span<const size_t> sizes);
+  /** Reads the images of entries, where they lie one behind the other in an archive all at once.
+   *
+   * @param images a block of its size for each; becomes null where it cannot be read: read() says why
+   */
+  void read_images(const Catalogue &catalogue, std::span<const uint32_t> entries, std::span<Block> images);
 
   /** Memory for what is kept, within cache_bytes. */
   const Quota &cache() const { return cache_; }
@@ -63,12 +77,16 @@ class SampleReader {
   const Arena &arena() const { return arena_; }
 
  private:
+  Block allocate(size_t size, bool keep);
+  bool read_run(const Catalogue &catalogue, uint32_t archive, std::span<const FilePart> run);
+  Sample read_rest(const Catalogue &catalogue, const Entry &entry, bool keep, FileBytes image);
   FileBytes read_file(const Catalogue &catalogue, const File &file, const FileReader::Allocate &allocate);
   FileBytes read_as_it_is(const Catalogue &catalogue, const File &file, const FileReader::Allocate &allocate);
   void check(const std::string &path, FileFormat format, std::span<const uint8_t> file) const;
 
   const Check check_;
   const bool equal_sizes_;
+  const ReadMode mode_;
   Arena arena_;
   Quota cache_;
   Quota staging_;

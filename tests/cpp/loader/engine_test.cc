@@ -16,6 +16,7 @@
 #include "plans/liquid_plan.h"
 #include "plans/mix_plan.h"
 #include "plans/weighted_plan.h"
+#include "tar_files.h"
 #include "temporary_folder.h"
 #include "testing.h"
 
@@ -390,6 +391,113 @@ TEST(files_that_one_thread_reads_in_one_go_are_bad_each_on_its_own) {
     }
     CHECK_EQUAL(seen.size(), size_t{12});
   }
+}
+
+// An archive of small images, with companions between them now and then, and what a reader of images alone has of it.
+class Shard {
+ public:
+  explicit Shard(int size) {
+    catalogue_.root = folder_.path();
+    catalogue_.archives = {"shard.tar"};
+    std::string bytes;
+    for (int i = 0; i < size; i++) {
+      Entry entry;
+      entry.file = {std::to_string(i) + ".png", content(i).size(), bytes.size() + tar_files::kBlock, 0};
+      entry.label = i;
+      entry.format = FileFormat::png;
+      catalogue_.entries.push_back(entry);
+      bytes += tar_files::member(entry.file.path, content(i));
+      if (i % 5 == 0) bytes += tar_files::member(std::to_string(i) + ".txt", std::string(i % 10 == 0 ? 9000 : 10, 'x'));
+    }
+    write(bytes + tar_files::end());
+  }
+
+  const Catalogue &catalogue() const { return catalogue_; }
+  Catalogue &catalogue() { return catalogue_; }
+  std::string path() const { return catalogue_.root + "/shard.tar"; }
+  void write(const std::string &bytes) const { std::ofstream(path(), std::ios::binary) << bytes; }
+  void overwrite(int i, const std::string &bytes) const {
+    std::fstream file(path(), std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(static_cast<std::streamoff>(catalogue_.entries[i].file.offset));
+    file << bytes;
+  }
+
+  static std::string content(int i) {
+    return png(chunk("IDAT", std::string(100 + 577 * i % 3000, static_cast<char>(i))));
+  }
+
+  std::unique_ptr<Engine> engine(int batch_size, bool shuffled, const EngineOptions &options = {}) const {
+    const ShardOptions shards{.stick_to_shard = true, .batch_size = batch_size};
+    const std::vector<FileFormat> formats(catalogue_.entries.size(), FileFormat::png);
+    auto plan = std::make_unique<MixPlan>(shards, format_groups(formats, shards, true), shuffled, 3);
+    return std::make_unique<Engine>(catalogue_, std::make_unique<SampleOrder>(shards, formats.size(), std::move(plan)),
+                                    options, [](const std::string &) {});
+  }
+
+ private:
+  TemporaryFolder folder_;
+  Catalogue catalogue_;
+};
+
+// Whether the images of a batch lie one right behind the other.
+bool is_whole(const Engine::Batch &batch) {
+  for (size_t i = 1; i < batch.size(); i++) {
+    const auto before = batch[i - 1].files->image.bytes();
+    if (before.data() + before.size() != batch[i].files->image.bytes().data()) return false;
+  }
+  return true;
+}
+
+TEST(small_images_of_archives_lie_one_behind_the_other) {
+  const Shard shard(60);
+  for (const bool shuffled : {false, true}) {
+    for (const ReadMode mode : {ReadMode::buffered, ReadMode::direct}) {
+      const auto engine = shard.engine(20, shuffled, {.reading = {.mode = mode}});
+      std::set<int> seen;
+      for (int i = 0; i < 3; i++) {
+        const Engine::Batch batch = engine->next_batch();
+        for (const auto &sample : batch) {
+          CHECK(bytes_of(sample) == Shard::content(sample.label));
+          CHECK_EQUAL(sample.name, "shard.tar:" + std::to_string(sample.label) + ".png");
+          seen.insert(sample.label);
+        }
+        CHECK_EQUAL(is_whole(batch), mode == ReadMode::buffered);
+      }
+      CHECK_EQUAL(seen.size(), size_t{60});
+    }
+  }
+}
+
+// What is read in one go is told apart all the same.
+TEST(small_images_of_archives_are_bad_each_on_its_own) {
+  const Shard shard(40);
+  shard.overwrite(7, "GIF89a");
+  const auto engine = shard.engine(20, false);
+  const std::string error = error_of([&] { engine->next_batch(); });
+  CHECK_EQUAL(error, shard.path() + ": 7.png is no longer a PNG file");
+  const auto skipping = shard.engine(20, false, {.on_error = OnError::skip});
+  const Engine::Batch batch = skipping->next_batch();
+  for (int i = 0; i < 20; i++) CHECK_EQUAL(batch[i].label == i, i != 7);
+  for (const auto &sample : batch) CHECK(bytes_of(sample) == Shard::content(sample.label));
+}
+
+TEST(an_archive_that_has_been_cut_off_is_named_for_the_images_that_are_gone) {
+  const Shard shard(40);
+  fs::resize_file(shard.path(), shard.catalogue().entries[10].file.offset + 50);
+  const auto engine = shard.engine(20, false, {.on_error = OnError::skip});
+  const Engine::Batch batch = engine->next_batch();
+  for (int i = 0; i < 20; i++) CHECK_EQUAL(batch[i].label == i, i < 10);
+  const auto strict = shard.engine(20, false);
+  CHECK_EQUAL(error_of([&] { strict->next_batch(); }),
+              shard.path() + ": 10.png: lies beyond the end of the archive, which is no longer what its index says");
+}
+
+TEST(an_archive_with_another_size_than_that_of_the_catalogue_is_named) {
+  Shard shard(40);
+  shard.catalogue().file = "train.l3cat";
+  shard.catalogue().archive_sizes = {fs::file_size(shard.path()) + 1};
+  const auto engine = shard.engine(20, false);
+  CHECK(error_of([&] { engine->next_batch(); }).starts_with(shard.path() + ": 0.png: has "));
 }
 
 TEST(a_substitute_that_is_no_image_is_refused_at_once) {

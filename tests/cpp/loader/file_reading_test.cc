@@ -466,6 +466,34 @@ TEST(what_is_wrong_with_members_is_said) {
   }
 }
 
+// More of them than one system call takes, some of them with other bytes between.
+TEST(parts_of_archives) {
+  const Folder folder;
+  const Bytes bytes = random_bytes(3'000'000);
+  const std::string path = folder.add("archive", bytes);
+  Reader reader(ReadMode::buffered);
+  Bytes read(bytes.size() + 1, 0xA5);
+  std::vector<FilePart> parts;
+  Bytes expected;
+  for (uint64_t number = 0, offset = 512; offset + 1600 <= bytes.size(); number++) {
+    const size_t size = 1 + 37 * number % 1500;
+    parts.push_back({offset, std::span(read).subspan(expected.size(), size)});
+    expected.insert(expected.end(), bytes.begin() + ptrdiff_t(offset), bytes.begin() + ptrdiff_t(offset + size));
+    offset += size + (number % 3 == 0 ? 0 : number % 100 == 1 ? kMaxGap : 512);
+  }
+  CHECK(parts.size() > 2 * IOV_MAX);
+  CHECK(reader.files.read_parts(path, 0, parts));
+  CHECK(std::equal(expected.begin(), expected.end(), read.begin()));
+  CHECK_EQUAL(std::count(read.begin() + ptrdiff_t(expected.size()), read.end(), 0xA5),
+              ptrdiff_t(read.size() - expected.size()));
+
+  CHECK(reader.files.read_parts(path, bytes.size(), parts));
+  CHECK(!reader.files.read_parts(path, bytes.size() + 1, parts));
+  CHECK(!reader.files.read_parts(folder.path("missing"), 0, parts));
+  parts.push_back({bytes.size() - 9, std::span(read).first(10)});
+  CHECK(!reader.files.read_parts(path, 0, parts));
+}
+
 TEST(many_threads) {
   const Folder folder;
   std::vector<Bytes> contents;
