@@ -1,10 +1,10 @@
-"""L3 for PyTorch without DALI: a data set over a folder, and a collate function that decodes a batch at once.
+"""L3 for PyTorch without DALI: a dataset over a folder, and a collate function that decodes a batch at once.
 
 >>> dataset = L3Folder("train", window=(256, 256))
 >>> loader = DataLoader(dataset, batch_size=32, shuffle=True, num_workers=4, collate_fn=collate)
 >>> for images, labels in loader: ...
 
-The data set says which part of which file a sample is; ``collate`` reads and decodes all of a batch in native threads,
+The dataset says which part of which file a sample is; ``collate`` reads and decodes all of a batch in native threads,
 straight into one tensor: in pinned memory where there is a CUDA device, and in shared memory in a worker process, which
 uses that again. Of a file no more is read than its window needs.
 """
@@ -46,7 +46,7 @@ class Sample:
     Attributes:
         path: The image's file.
         label: The number of its class; -1 if it has none.
-        target: The target's file, if the data set has targets.
+        target: The target's file, if the dataset has targets.
         window: The part to read of both, ``(top, left, height, width)``; None: everything.
     """
 
