@@ -110,9 +110,15 @@ class L3Folder(Dataset[Sample]):
     def _place(self, path: str, target: str | None, window: tuple[int, int]) -> Roi:
         size = imshape(path)[:2]
         if target is not None and (other := imshape(target)[:2]) != size:
-            raise ValueError(f"{target}: the target of {other} pixels cannot share a window with {path} of {size}")
+            raise ValueError(
+                f"{target}: the target of {other} pixels cannot share a window with {path} of {size}: "
+                "convert both to one size"
+            )
         if any(whole < part for whole, part in zip(size, window, strict=True)):
-            raise ValueError(f"{path}: the image of {size} is smaller than the window of {window} pixels")
+            raise ValueError(
+                f"{path}: the image of {size} is smaller than the window of {window} pixels: "
+                "use a smaller window, or move the image away"
+            )
         top, left = (self._offset(whole - part) for whole, part in zip(size, window, strict=True))
         return top, left, *window
 
@@ -213,6 +219,7 @@ def _target_files(targets: StrPath | Callable[[str], StrPath], root: str, files:
     if missing:
         image, target = files[missing[0]], paths[missing[0]]
         raise ValueError(
-            f"{len(missing)} of {len(files)} images in {root} have no target; {image} has none at {target}"
+            f"{len(missing)} of {len(files)} images in {root} have no target; {image} has none at {target}. "
+            "Where the paths differ, give a function as `targets`"
         )
     return paths
