@@ -66,7 +66,9 @@ Checkpoint parse_checkpoint(std::string_view text) {
   const bool is_sound = !checkpoint.stages.empty() &&
                         std::ranges::all_of(checkpoint.stages, [](const Stage &stage) { return stage.batches >= 0; });
   if (!is_sound || write_checkpoint(checkpoint) != text)
-    throw std::invalid_argument("This is not the checkpoint of a reader of this version of dali_l3, or it is damaged");
+    throw std::invalid_argument(
+        "This is not the checkpoint of a reader of this version of dali_l3, or it is damaged: begin without it, or use "
+        "the version that made it");
   return checkpoint;
 }
 

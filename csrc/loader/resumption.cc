@@ -70,8 +70,8 @@ void require_common_seed(const Checkpoint &saved, const Checkpoint &own, const s
 // Throws unless there can be such a checkpoint of a catalogue, and what its stages leave can be found in time.
 void check_stages(const Checkpoint &checkpoint, const Sampling &sampling, int64_t catalogue_size) {
   if (checkpoint.stages.size() > kMostStages)
-    throw std::runtime_error("The checkpoint tells of " + std::to_string(checkpoint.stages.size()) +
-                             " worlds, more than the " + std::to_string(kMostStages) + " allowed: begin without it");
+    throw std::runtime_error("The checkpoint holds the arguments of " + std::to_string(checkpoint.stages.size()) +
+                             " runs, more than the " + std::to_string(kMostStages) + " allowed: begin without it");
   double replayed = 0;
   for (size_t i = 0; i + 1 < checkpoint.stages.size(); i++) {
     const auto &[batches, arguments] = checkpoint.stages[i];
@@ -148,7 +148,7 @@ Checkpoint resume(const Checkpoint &saved, const Checkpoint &own, OnMismatch on_
   }
   if (same_world) {
     if (saved.stages.back().arguments != arguments || saved.dataset != own.dataset)
-      throw std::invalid_argument("The checkpoint does not suit this reader: it tells too little");
+      throw std::invalid_argument("The checkpoint does not suit this reader: it lacks arguments. Begin without it");
     if (saved.shard_id != own.shard_id)
       require_common_seed(saved, own, "To go on from the checkpoint of another shard");
     return resumed;

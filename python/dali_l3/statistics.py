@@ -30,7 +30,9 @@ def reader_stats(pipeline: Any, name: str | None = None) -> dict[str, Any]:
         ``other_bytes_used`` and ``other_bytes_peak``: of files beyond that, which are read ahead, in use by the
         pipeline, or kept because ``cache_size`` had no room when they were read; ``idle_bytes``: memory that is free
         and kept for files to come. ``storage``: what buckets have been asked for, to list the dataset and since, as
-        ``requests``, ``retries`` (of these, those that had failed before) and ``bytes``.
+        ``requests``, ``retries`` (of these, those that had failed before) and ``bytes``. ``rest_batches``: how many
+        batches, from the first after the pipeline was built, hold the rest of an epoch that was begun with other shards
+        (``on_mismatch="redistribute"``).
 
         Batches are counted when the pipeline takes them, which is before the program gets them.
 

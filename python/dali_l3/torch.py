@@ -1,10 +1,10 @@
-"""L3 for PyTorch without DALI: a data set over a folder, and a collate function that decodes a batch at once.
+"""L3 for PyTorch without DALI: a dataset over a folder, and a collate function that decodes a batch at once.
 
 >>> dataset = L3Folder("train", window=(256, 256))
 >>> loader = DataLoader(dataset, batch_size=32, shuffle=True, num_workers=4, collate_fn=collate)
 >>> for images, labels in loader: ...
 
-The data set says which part of which file a sample is; ``collate`` reads and decodes all of a batch in native threads,
+The dataset says which part of which file a sample is; ``collate`` reads and decodes all of a batch in native threads,
 straight into one tensor: in pinned memory where there is a CUDA device, and in shared memory in a worker process, which
 uses that again. Of a file no more is read than its window needs.
 """
@@ -46,7 +46,7 @@ class Sample:
     Attributes:
         path: The image's file.
         label: The number of its class; -1 if it has none.
-        target: The target's file, if the data set has targets.
+        target: The target's file, if the dataset has targets.
         window: The part to read of both, ``(top, left, height, width)``; None: everything.
     """
 
@@ -110,9 +110,15 @@ class L3Folder(Dataset[Sample]):
     def _place(self, path: str, target: str | None, window: tuple[int, int]) -> Roi:
         size = imshape(path)[:2]
         if target is not None and (other := imshape(target)[:2]) != size:
-            raise ValueError(f"{target}: the target of {other} pixels cannot share a window with {path} of {size}")
+            raise ValueError(
+                f"{target}: the target of {other} pixels cannot share a window with {path} of {size}: "
+                "convert both to one size"
+            )
         if any(whole < part for whole, part in zip(size, window, strict=True)):
-            raise ValueError(f"{path}: the image of {size} is smaller than the window of {window} pixels")
+            raise ValueError(
+                f"{path}: the image of {size} is smaller than the window of {window} pixels: "
+                "use a smaller window, or move the image away"
+            )
         top, left = (self._offset(whole - part) for whole, part in zip(size, window, strict=True))
         return top, left, *window
 
@@ -213,6 +219,7 @@ def _target_files(targets: StrPath | Callable[[str], StrPath], root: str, files:
     if missing:
         image, target = files[missing[0]], paths[missing[0]]
         raise ValueError(
-            f"{len(missing)} of {len(files)} images in {root} have no target; {image} has none at {target}"
+            f"{len(missing)} of {len(files)} images in {root} have no target; {image} has none at {target}. "
+            "Where the paths differ, give a function as `targets`"
         )
     return paths

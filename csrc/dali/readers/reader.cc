@@ -480,8 +480,8 @@ How many images have none, and which, is reported when the pipeline is built.)co
     .AddOptionalArg<std::vector<float>>("subset_range",
                                         R"code(Which part of the samples to read: its begin and its end, from 0 to 1.
 
-The part is cut from a random order that depends on `subset_seed` alone, and holds the labels in proportion. Ranges that do not overlap
-have no sample in common.)code",
+The part is cut from a random order that depends on `subset_seed` and the labels, not on `seed`, and holds the labels in proportion. Ranges
+that do not overlap have no sample in common.)code",
                                         nullptr)
     .AddOptionalArg("subset_seed", R"code(Seed of the order that `subset_range` is cut from.)code", int64_t{0})
     .AddOptionalArg<std::vector<float>>("weights",
@@ -548,6 +548,6 @@ is stored, before a rotation by EXIF. Files of other formats are not compared.)c
         R"code(Whether hidden folders, class folders without files, links to nothing or to folders and files listed
 twice are errors. By default they are reported, except the last.)code",
         false)
-    .AddOptionalArg("read_threads", R"code(Threads that read files.)code", 8);
+    .AddOptionalArg("read_threads", R"code(Threads that read files, at most 1024.)code", 8);
 
 }  // namespace dali

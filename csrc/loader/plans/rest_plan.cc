@@ -32,7 +32,7 @@ Rest find_rest(int shards, bool aligned, int64_t batches,
   }
   if (end - first > kMostEpochs) {
     throw std::runtime_error("The shards that the checkpoint tells of are " + std::to_string(end - first) +
-                             " epochs apart: only pad_last_batch keeps small shards together");
+                             " epochs apart: begin without it. Only pad_last_batch keeps small shards together");
   }
   Rest rest{.first_epoch = first, .epochs = std::vector<std::vector<uint32_t>>(std::max<int64_t>(0, end - first))};
   if (rest.epochs.empty()) return rest;

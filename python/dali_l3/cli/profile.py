@@ -79,7 +79,7 @@ def profile(
     ] = None,
     max_size: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="The dataset may take this much as recommended.", show_default="no limit"),
+        typer.Option(metavar="SIZE", help="Recommend nothing that takes more than this.", show_default="no limit"),
     ] = None,
     prefer: Annotated[
         str,

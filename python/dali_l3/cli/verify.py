@@ -50,7 +50,7 @@ def verify(
     Decodes each file completely and checks every checksum in it. Skips files that are not images, and images that
     convert cannot keep exactly, such as CMYK; these are not verified.
 
-    Of a catalogue (*.l3cat) it tells what has changed since that was made: files that are missing or have another size
+    For a catalogue (*.l3cat), it lists what has changed since it was made: files that are missing or have another size
     or format, and new ones.
 
     Exits with 1 if any file is damaged, missing or cannot be read.

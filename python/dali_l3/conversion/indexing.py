@@ -17,7 +17,7 @@ def plan_indexing(paths: Sequence[str], folder: str | None = None) -> Plan:
 
     paths: as the readers take them: paths, patterns, brace ranges, and text files that list these
 
-    Raises PlanError if a pattern finds nothing, or two archives would have one index.
+    Raises PlanError if a pattern finds nothing, a path is a folder, or two archives would have one index.
     """
     try:
         archives = _core.expand_paths(list(paths))
@@ -25,6 +25,11 @@ def plan_indexing(paths: Sequence[str], folder: str | None = None) -> Plan:
         raise PlanError(str(error)) from error
     archive_of: dict[str, str] = {}
     for archive in dict.fromkeys(archives):
+        if os.path.isdir(archive):
+            raise PlanError(
+                f"{archive} is a folder: name the archives in it, such as '{os.path.join(archive, '*.tar')}', or make "
+                "a catalogue of it: -o FILE.l3cat"
+            )
         index = _core.default_index_path(archive)
         if folder is not None:
             index = os.path.join(folder, os.path.basename(index))

@@ -18,6 +18,7 @@ from ..wording import counted
 RECORD_NAME = "dali_l3_mix.json"
 
 _VERSION = 1
+_CURE = "restore it, or convert to another folder"
 _ENTRY_TYPES: dict[str, type | tuple[type, ...]] = {"drawn": str, "format": str, "bytes": int, "psnr": (int, float)}
 
 
@@ -141,13 +142,13 @@ class MixRecord:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (ValueError, RecursionError) as error:
-            raise PlanError(f"{path}: not JSON: {error}") from error
+            raise PlanError(f"{path}: not JSON: {error}; {_CURE}") from error
         try:
             if content["version"] == _VERSION:
                 return cls._from_json(content)
         except (AttributeError, KeyError, TypeError) as error:
-            raise PlanError(f"{path}: not a valid record of a mix") from error
-        raise PlanError(f"{path}: of version {content['version']}; this version of dali_l3 reads {_VERSION}")
+            raise PlanError(f"{path}: not a valid record of a mix; {_CURE}") from error
+        raise PlanError(f"{path}: of version {content['version']}; this version of dali_l3 reads {_VERSION}; {_CURE}")
 
     @classmethod
     def _from_json(cls, content: dict[str, Any]) -> MixRecord:

@@ -139,7 +139,9 @@ def l3(
 
     Args:
         data: The encoded files, one-dimensional tensors of uint8.
-        anchor, shape_input: Start and size of the region.
+        anchor, shape_input: Start and size of the region, a number for each axis: those of x and y, unless ``axes`` or
+            ``axis_names`` name others. Integers are pixels; floats are parts of the image's size, or pixels with
+            ``normalized_anchor=False`` and ``normalized_shape=False``.
         windows: Several regions of each image, integers of shape (N, 4): rows of y, x, height and width, pixels. The
             regions of a sample must be of one size; N may differ from sample to sample, and be 0. A tile that several
             regions touch is decoded once; with "mixed" once for each.

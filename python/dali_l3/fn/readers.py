@@ -108,8 +108,11 @@ def multi_format(
             found each time that it is read from disk.
         strict: Whether likely mistakes that `fn.readers.file` accepts silently (hidden folders, class folders without
             files, dangling links, files listed twice) are errors.
-        use_o_direct: Whether to bypass the page cache.
-        read_threads: Number of threads that read files.
+        use_o_direct: Whether to bypass the page cache. By default False, and True in `liquid`.
+        read_threads: Number of threads that read files, 8 by default, at most 1024.
+        prefetch_queue_depth: Batches that are read ahead; by default as many as hold 64 images, at least one.
+        file_filters: Patterns of the names of files in class folders. The default is that of `fn.readers.file`, and
+            ``*.l3``.
 
         label_columns: How many numbers a label has, to be delivered as float32: those at the end of each line of
             `file_list`, or `label_values`. By default, labels are integers.

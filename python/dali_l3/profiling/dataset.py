@@ -57,7 +57,10 @@ def convert_dataset(profile: DatasetProfile, target: str, seed: int = 0) -> tupl
     free = shutil.disk_usage(_existing_parent(target)).free
     needed = announced * len(work.tasks) // max(len(work.tasks) + len(work.outcomes), 1)
     if needed > free:
-        raise ConversionError(f"{target}: {needed / 1e6:.0f} MB are needed, {free / 1e6:.0f} MB are free")
+        raise ConversionError(
+            f"{target}: {needed / 1e6:.0f} MB are needed, {free / 1e6:.0f} MB are free: "
+            "make room, or name another folder"
+        )
 
     convert = functools.partial(convert_file, resize=profile.resize)
     outcomes = mixing.recorded(run_plan(work, convert, initializer=prepare_process), record, profile.source, target)

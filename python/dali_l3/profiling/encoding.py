@@ -108,7 +108,10 @@ def encode_sample(
     """
     free = shutil.disk_usage(folder).free
     if announced > free:
-        raise ConversionError(f"{folder}: {announced / 1e6:.0f} MB are needed at most, {free / 1e6:.0f} MB are free")
+        raise ConversionError(
+            f"{folder}: {announced / 1e6:.0f} MB are needed at most, {free / 1e6:.0f} MB are free: "
+            "make room, or measure fewer images (--sample)"
+        )
     for format in formats:  # also of `source`, for what cannot stay as it is
         os.makedirs(os.path.join(folder, format))
     tasks = [Task(path, f"{number:06d}") for number, path in enumerate(sample)]

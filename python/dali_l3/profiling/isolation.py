@@ -39,7 +39,9 @@ def call_isolated(
     try:
         succeeded, result = receiver.recv()
     except EOFError:
-        raise ConversionError(f"the process that ran {function.__name__} died (out of memory?)") from None
+        raise ConversionError(
+            f"the process that ran {function.__name__} died (out of memory?): try a smaller sample or batch"
+        ) from None
     finally:
         process.kill()
         process.join()

@@ -151,8 +151,10 @@ def measure(
     policy: of the reader
     consume: see Consume
     """
-    if not load:
-        cache_size = sum(memory_bytes(os.path.getsize(path)) for path in files) + _core.PAGE_SIZE * len(files)
+    # The reader warns of more memory than its files take, and of none without this policy.
+    everything = sum(memory_bytes(os.path.getsize(path)) for path in files)
+    cache_size = min(cache_size, everything) if load else everything
+    policy = policy if cache_size else "none"
 
     def read() -> Any:
         return dali_l3_fn.readers.liquid(

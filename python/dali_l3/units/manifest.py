@@ -15,6 +15,7 @@ from .samples import Sample
 from .storage import Storage, find_storage
 
 _VERSION = 1
+_CURE = "restore it, or convert to another folder"
 _MANIFEST = "manifest.json"
 
 Order = Literal["drawn", "source"]
@@ -129,7 +130,7 @@ class Manifest:
         return lines
 
     def _damaged(self) -> PlanError:
-        return PlanError(f"{self.folder}/{self.samples_file}: damaged; begin anew in another folder")
+        return PlanError(f"{self.folder}/{self.samples_file}: damaged; {_CURE}")
 
     def create(self) -> bool:
         """Writes the manifest, unless there is one. The file of samples must be there."""
@@ -149,7 +150,7 @@ class Manifest:
         except FileNotFoundError:
             return None
         except (ValueError, RecursionError) as error:
-            raise PlanError(f"{path}: not JSON: {error}") from error
+            raise PlanError(f"{path}: not JSON: {error}; {_CURE}") from error
         try:
             if content["version"] == _VERSION:
                 units = tuple(Part(**part) for part in content["units"])
@@ -157,8 +158,8 @@ class Manifest:
                 passed_over, folders = Part(**content["passed_over"]), Part(**content["folders"])
                 return cls(target, settings, content["samples_file"], units, passed_over, folders)
         except (KeyError, TypeError) as error:
-            raise PlanError(f"{path}: not a manifest of a conversion") from error
-        raise PlanError(f"{path}: of version {content['version']}; this version of dali_l3 reads {_VERSION}")
+            raise PlanError(f"{path}: not a manifest of a conversion; {_CURE}") from error
+        raise PlanError(f"{path}: of version {content['version']}; this version of dali_l3 reads {_VERSION}; {_CURE}")
 
 
 def conversion_folder(target: str) -> str:

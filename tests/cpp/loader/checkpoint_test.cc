@@ -32,7 +32,9 @@ const Checkpoint kCheckpoints[] = {
 // What bytes are changed to: those that mean something, and a few others.
 constexpr char kBytes[] = {' ', '=', '-', '+', '0', '1', '9', 'a', 'r', 's', '\0', '\n', '\x7f', '\xff'};
 
-constexpr const char *kRefusal = "This is not the checkpoint of a reader of this version of dali_l3, or it is damaged";
+constexpr const char *kRefusal =
+    "This is not the checkpoint of a reader of this version of dali_l3, or it is damaged: begin without it, or use the "
+    "version that made it";
 
 // What a text is read as; nothing where it is refused, with the one message that there is.
 std::optional<Checkpoint> read(std::string_view text) {

@@ -298,8 +298,8 @@ TEST(shards_that_are_too_far_apart_are_refused) {
   training.go_on(world, {.num_shards = 2, .batch_size = 1});  // of 1 and 2 samples
   for (int i = 0; i < 1000; i++) training.deliver_batch();
   CHECK_EQUAL(testing::error_of([&] { training.go_on(world, {.batch_size = 1}); }),
-              "The shards that the checkpoint tells of are 500 epochs apart: only pad_last_batch keeps small shards "
-              "together");
+              "The shards that the checkpoint tells of are 500 epochs apart: begin without it. Only "
+              "pad_last_batch keeps small shards together");
 }
 
 // ---- What is refused ------------------------------------------------------------------------------------------------
@@ -515,7 +515,8 @@ TEST(checkpoints_that_tell_nonsense_are_refused) {
               "what is left would take too long. Begin without it");
   Checkpoint empty = own(sampling);
   empty.stages.back().arguments.clear();
-  CHECK_EQUAL(refusal(empty, own(sampling)), "The checkpoint does not suit this reader: it tells too little");
+  CHECK_EQUAL(refusal(empty, own(sampling)),
+              "The checkpoint does not suit this reader: it lacks arguments. Begin without it");
 }
 
 TEST(checkpoints_that_would_take_too_long_are_refused) {
@@ -545,7 +546,7 @@ TEST(checkpoints_that_would_take_too_long_are_refused) {
   CHECK_EQUAL(error(saved("num_shards", "2", int64_t{1} << 33, 4)), too_long("2", "8589934592 batches of 1"));
   CHECK_EQUAL(error(saved("num_shards", "2", 1, 999)), "");
   CHECK_EQUAL(error(saved("num_shards", "2", 1, 1000)),
-              "The checkpoint tells of 1001 worlds, more than the 1000 allowed: begin without it");
+              "The checkpoint holds the arguments of 1001 runs, more than the 1000 allowed: begin without it");
   CHECK_EQUAL(error(saved("num_shards", "20", int64_t{1} << 25)),
               "There is no batch 33554432: a reader delivers up to 2^36 samples and 2^24 epochs");
   CHECK_EQUAL(error(saved("enable_checkpointing", "False", 1)),

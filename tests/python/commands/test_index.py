@@ -71,6 +71,13 @@ def test_a_folder_for_the_indices(run, shards, tmp_path):
     assert (code, "would have the same index" in err) == (2, True)
 
 
+def test_a_folder_is_no_archive(run, shards):
+    folder = os.path.dirname(shards[0])
+    code, _, err = run("index", shards[0], folder)
+    assert (code, f"{folder} is a folder: name the archives in it, such as '{folder}/*.tar'" in err) == (2, True)
+    assert not os.path.exists(index_of(shards[0]))
+
+
 def test_what_cannot_be_indexed(run, shards, tmp_path):
     data = Path(shards[2]).read_bytes()
     bad = {"cut.tar": data[:2000], "z.tar": b"\x1f\x8b" + bytes(600), "empty.tar": bytes(1024), "none.tar": None}

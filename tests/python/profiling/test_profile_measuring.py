@@ -126,6 +126,12 @@ def test_loading_takes_all_from_the_disk_and_decoding_nothing(sample, plugin):
     assert measure(paths, SETTING, load=False).hit_ratio == 1
 
 
+@pytest.mark.parametrize("arguments", [{}, {"load": False}, {"cache_size": 1 << 40}])
+def test_the_reader_has_nothing_to_warn_of(sample, plugin, capfd, arguments):
+    measure(sample.paths("png"), SETTING, **arguments)
+    assert "[dali_l3/" not in capfd.readouterr().err
+
+
 def test_the_cache_is_used(sample, plugin):
     paths = sample.paths("png")
     half = sum(memory_bytes(os.path.getsize(path)) for path in paths) // 2
