@@ -29,6 +29,7 @@ SOURCES = ("cmake", "csrc", "tests/cpp", "tests/data", "tests/ptx")
 PROGRAMS = ("decoder_test",)
 RESULTS = Path(__file__).with_name("faults.json")
 SECONDS = 300  # of a processor, after which a test hangs
+ADDRESS_SPACE = (1 << 40) + (8 << 30)  # what memory.h reserves, and more than any test takes
 
 
 @dataclass(frozen=True)
@@ -638,13 +639,15 @@ class Results:
         )
 
 
-def run(command: list[str], seconds: int = resource.RLIM_INFINITY) -> str:
+def run(command: list[str], seconds: int = resource.RLIM_INFINITY, address_space: int = resource.RLIM_INFINITY) -> str:
     """The first cause that a command gives for its failure, or nothing. It need not go on after that.
 
-    It may take so many seconds of a processor: those of the clock depend on what else the machine does.
+    seconds: that it may take of a processor: those of the clock depend on what else the machine does
+    address_space: bytes
     """
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     resource.prlimit(process.pid, resource.RLIMIT_CPU, (seconds, seconds))
+    resource.prlimit(process.pid, resource.RLIMIT_AS, (address_space, address_space))
     said = []
     for line in process.stdout or ():
         said.append(line.strip())
@@ -675,7 +678,7 @@ def first_failure(folder: Path, jobs: int) -> str:
     """What the first program says that notices the sources' fault, or nothing."""
     if problem := run(["cmake", "--build", str(folder), "--parallel", str(jobs), "--target", *PROGRAMS]):
         sys.exit(f"cannot be built: {problem}")
-    return next(filter(None, (run([str(folder / program)], SECONDS) for program in PROGRAMS)), "")
+    return next(filter(None, (run([str(folder / program)], SECONDS, ADDRESS_SPACE) for program in PROGRAMS)), "")
 
 
 def main() -> None:
