@@ -32,6 +32,10 @@ NAMES = (
     "reader_check",
     "reader_arguments",
     "python_api",
+    "tar_shards",
+    "scale",
+    "buckets",
+    "cluster",
 )  # of the files of results
 Row = list[str]
 
@@ -386,6 +390,57 @@ def reader_check() -> str:
     return markdown(["", *(f"{check}: images/s" for check in checks), *(f"{check}: CPU ms" for check in checks)], rows)
 
 
+def python_threads() -> str:
+    """What a second thread gains in decode_batch, and what a second process does."""
+    rows = (
+        [name, *(f"{speed:.0f}" for speed in figures["images_per_s"].values())]
+        + [f"{gain:.2f}" for gain in figures["gain"].values()]
+        for name, figures in load("python_api")["decode_batch"].items()
+    )
+    header = ["images/s", "1 thread", "2 threads", "2 processes", "2 threads / 1", "2 processes / 1 thread"]
+    return markdown(header, rows)
+
+
+def tar_shards() -> str:
+    rows = (
+        [f"{title}: {name}", f"{figures['samples_per_s']:.0f}", f"{figures['cpu_us_per_sample']:.1f}"]
+        for title, systems in load("tar_shards")["systems"].items()
+        for name, figures in systems.items()
+    )
+    return markdown(["", "samples/s", "CPU µs / sample"], rows)
+
+
+def scale_catalogue() -> str:
+    rows = (
+        [name, f"{figures['seconds']:.2f}", f"{figures['bytes_together'] / (1 << 20):.0f}"]
+        for name, figures in load("scale")["catalogue"].items()
+    )
+    return markdown(["", "ready, s", "MiB of all processes"], rows)
+
+
+def scale_folder() -> str:
+    rows = (
+        [name, f"{figures['seconds']:.2f}", f"{figures['bytes_per_sample']:.0f}"]
+        for name, figures in load("scale")["folder"].items()
+    )
+    return markdown(["", "ready, s", "bytes / sample, with its name"], rows)
+
+
+def buckets() -> str:
+    rows = (
+        [f"{threads}: {name}", f"{figures['objects_per_s']:.0f}", f"{figures['megabytes_per_s']:.0f}"]
+        + [f"{figures['cpu_ms_per_object']:.2f}"]
+        for threads, systems in load("buckets")["systems"].items()
+        for name, figures in systems.items()
+    )
+    return markdown(["", "objects/s", "MB/s", "CPU ms / object"], rows)
+
+
+def cluster() -> str:
+    rows = ([name, f"{figures['images_per_s']:.1f}"] for name, figures in load("cluster")["systems"].items())
+    return markdown(["", "images/s"], rows)
+
+
 def gpu(rows: Callable[[dict[str, Any]], tuple[Row, Iterator[Row]]]) -> str:
     """A table of the GPU decoder's model, from what its kernels were counted to execute."""
     return markdown(*rows(load(model.RESULTS)["sets"]))
@@ -411,6 +466,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "profiler": profiler,
     "steadiness": steadiness,
     "reader-check": reader_check,
+    "python-threads": python_threads,
+    "tar-shards": tar_shards,
+    "scale-catalogue": scale_catalogue,
+    "scale-folder": scale_folder,
+    "buckets": buckets,
+    "cluster": cluster,
     "targets": targets,
     "machines": machines,
     "gpu-counts": lambda: gpu(model.counts_rows),
