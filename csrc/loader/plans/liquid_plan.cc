@@ -16,6 +16,9 @@ namespace {
 // Of memory, where entries take more bytes than a number of 32 bits can say: then they take whole pages.
 constexpr uint64_t kLargeUnit = 4096;
 
+// Exact for the squares of 2^31 numbers of 32 bits, times 2^31.
+__extension__ typedef unsigned __int128 Wide;
+
 // By how many standard deviations the peak of three epochs lies above the mean, usually.
 constexpr double kPeak = 1.5;
 
@@ -44,15 +47,15 @@ double LiquidPlan::hit_ratio() const {
 
 // From a guess on by strides that double, until the ratio lies between two that have been tried, and then by halves.
 void LiquidPlan::find_ratio() {
-  const uint64_t total = std::accumulate(units_.begin(), units_.end(), uint64_t{0}) * unit_;
-  if (total <= options_.cache_bytes) {
+  const uint64_t total_units = std::accumulate(units_.begin(), units_.end(), uint64_t{0});
+  if (total_units * unit_ <= options_.cache_bytes) {
     restart(size_);
-    peak_bytes_ = static_cast<int64_t>(total);
+    peak_bytes_ = static_cast<int64_t>(total_units * unit_);
     return;
   }
   const int64_t step = std::max<int64_t>(1, size_ / kRatioSteps);
   int64_t fits = 0, too_much = size_, peak = 0;
-  int64_t ratio = std::max<int64_t>(1, std::min(guess_ratio(static_cast<double>(total)), size_ - 1));
+  int64_t ratio = std::max<int64_t>(1, std::min(guess_ratio(total_units), size_ - 1));
   for (int64_t stride = step; too_much - fits > step; stride *= 2) {
     if (first_epochs_fit(ratio)) {
       fits = ratio;
@@ -68,21 +71,23 @@ void LiquidPlan::find_ratio() {
   peak_bytes_ = peak;
 }
 
-// The ratio with which the peak should be the limit, by the mean and the deviation of what a ratio holds.
-int64_t LiquidPlan::guess_ratio(double total_bytes) const {
+// The ratio with which the peak should be the limit, by the mean and the deviation of what a ratio holds. The order
+// follows from it, so it is the same on all machines: sums are exact, and no product is added to anything, which some
+// compilers round otherwise.
+int64_t LiquidPlan::guess_ratio(uint64_t total_units) const {
   double variance = 0;  // of a sample among those of its format, summed over all
-  for (size_t i = 0, unit = 0; i < ends_.size(); i++) {
-    double sum = 0, squares = 0;
-    const auto count = static_cast<double>(ends_[i] - unit);
-    for (; unit < ends_[i]; unit++) {
-      const auto bytes = static_cast<double>(units_[unit] * unit_);
-      sum += bytes;
-      squares += bytes * bytes;
+  for (size_t i = 0, entry = 0; i < ends_.size(); i++) {
+    const uint64_t count = ends_[i] - entry;
+    Wide sum = 0, squares = 0;
+    for (; entry < ends_[i]; entry++) {
+      sum += units_[entry];
+      squares += uint64_t{units_[entry]} * units_[entry];
     }
-    variance += std::max(0.0, squares - sum * sum / count);
+    variance += static_cast<double>(count * squares - sum * sum) / static_cast<double>(count);
   }
-  const double ratio = static_cast<double>(options_.cache_bytes) / total_bytes;
-  const double above_mean = kPeak * std::sqrt(variance * ratio * (1 - ratio)) / total_bytes;
+  const auto total = static_cast<double>(total_units);
+  const double ratio = static_cast<double>(options_.cache_bytes) / static_cast<double>(total_units * unit_);
+  const double above_mean = kPeak * std::sqrt(variance * ratio * (1 - ratio)) / total;
   return static_cast<int64_t>((ratio - above_mean) * static_cast<double>(size_));
 }
 

@@ -59,7 +59,7 @@ class LiquidPlan final : public EpochPlan {
   enum class Purpose { order, rehearsal };
 
   void find_ratio();
-  int64_t guess_ratio(double total_bytes) const;
+  int64_t guess_ratio(uint64_t total_units) const;
   bool first_epochs_fit(int64_t ratio);
   void restart(int64_t ratio);
   bool plan_next(std::vector<PlannedSample> &samples, Purpose purpose);
