@@ -10,7 +10,7 @@ namespace dali_l3::loader {
 namespace {
 
 // Changes with what the text means.
-constexpr const char *kVersion = "dali_l3-reader=3";
+constexpr const char *kVersion = "dali_l3-reader=4";
 
 std::string word(const std::string &name, const std::string &value) { return " " + name + "=" + value; }
 

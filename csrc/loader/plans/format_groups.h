@@ -24,8 +24,8 @@ int64_t sample_count(std::span<const FormatGroup> groups);
  * holds the floor or the ceiling of its share 1 / num_shards of every format.
  *
  * @param formats of every entry of the catalogue
- * @param draw which entries of a format go to which shard is drawn at random, by the same draw for all shards, where
- * each shard otherwise gets a stretch of the catalogue
+ * @param draw each shard gets one of every num_shards neighbours in a format, and which one is drawn at random, by the
+ * same draw for all shards; otherwise it gets a stretch of the catalogue
  * @return by format, ascending; formats that the shard lacks are left out
  * @throws std::runtime_error where the options do not suit the catalogue
  */

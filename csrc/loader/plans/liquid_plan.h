@@ -8,7 +8,9 @@
 
 #include "plans/apportion.h"
 #include "plans/format_groups.h"
+#include "plans/random.h"
 #include "plans/sample_order.h"
+#include "plans/stratified_epoch.h"
 
 namespace dali_l3::loader {
 
@@ -27,12 +29,16 @@ struct LiquidPlanOptions {
  * of a format as it has hits of it (in the first epoch: as it would have), chosen at random among all samples of the
  * format in the batch. The samples of a batch are shuffled.
  *
- * Held after a batch are the samples kept for the rest of its epoch and for the next one. The ratio h is the largest,
- * found by bisection, with which they stay within the limit for three epochs. Where a later epoch would pass the limit,
- * the batch keeps more of its hits and fewer of its misses, so the limit holds for ever.
+ * Held after a batch are the samples kept for the rest of its epoch and for the next one. With the ratio h they stay
+ * within the limit for three epochs; with some ratio that is larger by at most 1 / kRatioSteps, or by 1 / (samples of
+ * the shard) if that is more, they would not. Where a later epoch would pass the limit, the batch keeps more of its
+ * hits and fewer of its misses, so the limit holds for ever.
  */
 class LiquidPlan final : public EpochPlan {
  public:
+  /** How closely h is found: to 1 / kRatioSteps. */
+  static constexpr int64_t kRatioSteps = 10'000;
+
   /**
    * @param groups the shard's, at least one
    * @param bytes of memory that entries take; together below 2^63
@@ -50,13 +56,17 @@ class LiquidPlan final : public EpochPlan {
   uint64_t peak_bytes() const override { return static_cast<uint64_t>(peak_bytes_); }
 
  private:
-  int64_t find_ratio();
+  enum class Purpose { order, rehearsal };
+
+  void find_ratio();
+  int64_t guess_ratio(uint64_t total_units) const;
   bool first_epochs_fit(int64_t ratio);
   void restart(int64_t ratio);
-  bool plan_next(std::vector<PlannedSample> &samples, bool may_repair);
-  int64_t growth(std::span<const PlannedSample> segment) const;
+  bool plan_next(std::vector<PlannedSample> &samples, Purpose purpose);
+  std::vector<Stratum> draw_strata(bool first_epoch, Random &random) const;
+  void set_keep(PlannedSample &sample, bool keep) { kept_[sample.entry] = sample.keep = keep; }
   int64_t size_of(const PlannedSample &sample) const { return static_cast<int64_t>(units_[sample.entry] * unit_); }
-  void keep_more_hits(std::span<PlannedSample> segment, std::span<const CacheCounts> counts) const;
+  void keep_more_hits(std::span<PlannedSample> segment, std::span<const CacheCounts> counts);
 
   const LiquidPlanOptions options_;
   // While an epoch is planned, entries are their numbers in the shard: one group after the other. @{

@@ -55,4 +55,9 @@ void shuffle(std::span<T> values, Random &random) {
   shuffle_front(values, values.size(), random);
 }
 
+/** Draws what shuffle() of `size` values does. */
+inline void skip_shuffle(size_t size, Random &random) {
+  for (size_t left = size; left > 0; left--) random.below(static_cast<uint32_t>(left));
+}
+
 }  // namespace dali_l3::loader

@@ -17,7 +17,9 @@ std::vector<CacheCounts> totals_of(std::span<const Stratum> strata) {
 
 void deal(const std::vector<uint32_t> &entries, size_t &next, int64_t count, bool hit,
           std::vector<PlannedSample> &samples) {
-  for (int64_t i = 0; i < count; i++) samples.push_back({.entry = entries[next++], .hit = hit});
+  for (const uint32_t entry : std::span(entries).subspan(next, static_cast<size_t>(count)))
+    samples.push_back({.entry = entry, .hit = hit});
+  next += static_cast<size_t>(count);
 }
 
 }  // namespace

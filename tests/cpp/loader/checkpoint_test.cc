@@ -52,10 +52,10 @@ std::string with_checksum(const std::string &text) {
 
 TEST(checksums_are_those_of_zlib) {
   CHECK_EQUAL(write_checkpoint(checkpoint(7, 2)),
-              "dali_l3-reader=3 seed=7 shard_id=0 files=3 stage=2 reader=x crc32=381dbb0b");
+              "dali_l3-reader=4 seed=7 shard_id=0 files=3 stage=2 reader=x crc32=eec51225");
   CHECK_EQUAL(write_checkpoint(kCheckpoints[2]),
-              "dali_l3-reader=3 seed=9223372036854775807 shard_id=2147483647 files=23 names=0123abcd stage=12 "
-              "reader=liquid read_order= value=a=b stage=0 stage=7 crc32=f9091c78");
+              "dali_l3-reader=4 seed=9223372036854775807 shard_id=2147483647 files=23 names=0123abcd stage=12 "
+              "reader=liquid read_order= value=a=b stage=0 stage=7 crc32=0ec77e94");
 }
 
 TEST(what_is_written_is_read_again) {
@@ -110,35 +110,35 @@ TEST(missing_and_added_bytes_are_noticed) {
 }
 
 TEST(texts_with_a_right_checksum_but_wrong_words_are_refused) {
-  CHECK(read(with_checksum("dali_l3-reader=3 seed=7 shard_id=0 files=3 stage=2 reader=x")) == checkpoint(7, 2));
+  CHECK(read(with_checksum("dali_l3-reader=4 seed=7 shard_id=0 files=3 stage=2 reader=x")) == checkpoint(7, 2));
   for (const char *text : {"",
                            " ",
-                           "dali_l3-reader=3",
-                           "dali_l3-reader=2 seed=7 shard_id=0 files=3 stage=2 reader=x",
-                           "dali_l3-reader=4 seed=7 shard_id=0 files=3 stage=2 reader=x",
+                           "dali_l3-reader=4",
+                           "dali_l3-reader=3 seed=7 shard_id=0 files=3 stage=2 reader=x",
+                           "dali_l3-reader=5 seed=7 shard_id=0 files=3 stage=2 reader=x",
                            "seed=7 shard_id=0 files=3 stage=2 reader=x",
-                           "dali_l3-reader=3 shard_id=0 files=3 stage=2 reader=x",
-                           "dali_l3-reader=3 seed=7 files=3 stage=2 reader=x",
-                           "dali_l3-reader=3 seed=7 shard_id=0 files=3",
-                           "dali_l3-reader=3 shard_id=0 seed=7 files=3 stage=2 reader=x",
-                           "dali_l3-reader=3 seed=7 seed=7 shard_id=0 files=3 stage=2 reader=x",
-                           "dali_l3-reader=3 seed=07 shard_id=0 files=3 stage=2 reader=x",
-                           "dali_l3-reader=3 seed=+7 shard_id=0 files=3 stage=2 reader=x",
-                           "dali_l3-reader=3 seed=-0 shard_id=0 files=3 stage=2 reader=x",
-                           "dali_l3-reader=3 seed= shard_id=0 files=3 stage=2 reader=x",
-                           "dali_l3-reader=3 seed=7.0 shard_id=0 files=3 stage=2 reader=x",
-                           "dali_l3-reader=3 seed=9223372036854775808 shard_id=0 files=3 stage=2 reader=x",
-                           "dali_l3-reader=3 seed=7 shard_id=2147483648 files=3 stage=2 reader=x",
-                           "dali_l3-reader=3 seed=7 shard_id=0 files=3 stage=-1 reader=x",
-                           "dali_l3-reader=3 seed=7 shard_id=0 files=3 stage=02 reader=x",
-                           "dali_l3-reader=3 seed=7 shard_id=0 files=3 stage=9223372036854775808 reader=x",
-                           "dali_l3-reader=3 seed=7 shard_id=0 files=3 stage=2 reader",
-                           "dali_l3-reader=3 seed=7 shard_id=0  files=3 stage=2 reader=x",
-                           "dali_l3-reader=3 seed=7 shard_id=0\tfiles=3 stage=2 reader=x",
-                           " dali_l3-reader=3 seed=7 shard_id=0 files=3 stage=2 reader=x",
-                           "dali_l3-reader=3 seed=7 shard_id=0 files=3 stage=2 reader=x ",
-                           "dali_l3-reader=3 seed=7 shard_id=0 files=3 stage=2 reader=x crc32=00000000",
-                           "dali_l3-reader=3 seed=7 shard_id=0 files=3 stage=2 dali_l3-reader=3 reader=x"}) {
+                           "dali_l3-reader=4 shard_id=0 files=3 stage=2 reader=x",
+                           "dali_l3-reader=4 seed=7 files=3 stage=2 reader=x",
+                           "dali_l3-reader=4 seed=7 shard_id=0 files=3",
+                           "dali_l3-reader=4 shard_id=0 seed=7 files=3 stage=2 reader=x",
+                           "dali_l3-reader=4 seed=7 seed=7 shard_id=0 files=3 stage=2 reader=x",
+                           "dali_l3-reader=4 seed=07 shard_id=0 files=3 stage=2 reader=x",
+                           "dali_l3-reader=4 seed=+7 shard_id=0 files=3 stage=2 reader=x",
+                           "dali_l3-reader=4 seed=-0 shard_id=0 files=3 stage=2 reader=x",
+                           "dali_l3-reader=4 seed= shard_id=0 files=3 stage=2 reader=x",
+                           "dali_l3-reader=4 seed=7.0 shard_id=0 files=3 stage=2 reader=x",
+                           "dali_l3-reader=4 seed=9223372036854775808 shard_id=0 files=3 stage=2 reader=x",
+                           "dali_l3-reader=4 seed=7 shard_id=2147483648 files=3 stage=2 reader=x",
+                           "dali_l3-reader=4 seed=7 shard_id=0 files=3 stage=-1 reader=x",
+                           "dali_l3-reader=4 seed=7 shard_id=0 files=3 stage=02 reader=x",
+                           "dali_l3-reader=4 seed=7 shard_id=0 files=3 stage=9223372036854775808 reader=x",
+                           "dali_l3-reader=4 seed=7 shard_id=0 files=3 stage=2 reader",
+                           "dali_l3-reader=4 seed=7 shard_id=0  files=3 stage=2 reader=x",
+                           "dali_l3-reader=4 seed=7 shard_id=0\tfiles=3 stage=2 reader=x",
+                           " dali_l3-reader=4 seed=7 shard_id=0 files=3 stage=2 reader=x",
+                           "dali_l3-reader=4 seed=7 shard_id=0 files=3 stage=2 reader=x ",
+                           "dali_l3-reader=4 seed=7 shard_id=0 files=3 stage=2 reader=x crc32=00000000",
+                           "dali_l3-reader=4 seed=7 shard_id=0 files=3 stage=2 dali_l3-reader=4 reader=x"}) {
     const testing::Context context("%s", text);
     CHECK(!read(with_checksum(text)));
   }

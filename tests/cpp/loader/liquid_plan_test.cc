@@ -12,6 +12,7 @@
 #include "plans/minio_plan.h"
 #include "plans/mix_plan.h"
 #include "plans/random.h"
+#include "plans/stratified_epoch.h"
 #include "testing.h"
 
 using namespace dali_l3::loader;
@@ -263,6 +264,98 @@ TEST(the_peak_is_that_of_three_epochs) {
     memory.deliver(batch);
   }
   CHECK_EQUAL(memory.peak(), planned);
+}
+
+// Whether what three epochs hold, drawn with a ratio of `ratio` / (samples of the shard), stays within the limit.
+bool three_epochs_fit(const Case &of, int64_t ratio) {
+  const std::vector<FormatGroup> groups = of.groups();
+  const int64_t size = sample_count(groups);
+  std::set<uint32_t> kept;
+  int64_t bytes = 0;
+  for (int64_t epoch = 0; epoch < 3; epoch++) {
+    Random random = epoch_random(of.options.seed, static_cast<uint64_t>(epoch), of.options.shards.shard_id);
+    std::vector<Stratum> strata;
+    for (const auto &[format, entries] : groups) {
+      Stratum stratum{.kept = static_cast<int64_t>(entries.size()) * ratio / size};
+      for (const uint32_t entry : entries) (kept.count(entry) ? stratum.hits : stratum.misses).push_back(entry);
+      shuffle(std::span(stratum.hits), random);
+      if (!of.options.sequential) shuffle(std::span(stratum.misses), random);
+      strata.push_back(std::move(stratum));
+    }
+    kept.clear();
+    std::vector<PlannedSample> samples;
+    StratifiedEpoch stratified(std::move(strata), segments_of(of.options.shards, size, epoch));
+    while (!stratified.done()) {
+      const auto [segment, counts] = stratified.next(samples);
+      for (const PlannedSample &sample : segment)
+        bytes -= sample.hit ? static_cast<int64_t>(of.bytes[sample.entry]) : 0;
+      for (size_t begin = 0; const auto [keeps, others] : counts) {
+        const std::span part = segment.subspan(begin, keeps + others);
+        shuffle_front(part, keeps, random);
+        for (const PlannedSample &sample : part.first(keeps)) {
+          kept.insert(sample.entry);
+          bytes += static_cast<int64_t>(of.bytes[sample.entry]);
+        }
+        begin += part.size();
+      }
+      if (bytes > static_cast<int64_t>(of.options.cache_bytes)) return false;
+      shuffle(segment, random);
+    }
+  }
+  return true;
+}
+
+// That the ratio of a plan fits, and not all that are larger by `step` at most. Ratios that hold equally many samples
+// of each format are alike.
+void check_ratio(const Case &of, int64_t step) {
+  const LiquidPlan plan = of.liquid();
+  const std::vector<FormatGroup> groups = of.groups();
+  const int64_t size = sample_count(groups);
+  int64_t ratio = size;
+  const auto is_held = [&](size_t i) {
+    return static_cast<int64_t>(groups[i].entries.size()) * ratio / size == plan.held()[i];
+  };
+  const auto all_held = [&] {
+    for (size_t i = 0; i < groups.size(); i++)
+      if (!is_held(i)) return false;
+    return true;
+  };
+  while (!all_held()) ratio--;
+  CHECK(three_epochs_fit(of, ratio));
+  int64_t larger = ratio + 1;
+  while (larger <= std::min(ratio + step, size) && three_epochs_fit(of, larger)) larger++;
+  CHECK(ratio == size || larger <= ratio + step);
+}
+
+TEST(no_larger_ratio_fits) {
+  Random random{23};
+  for (int i = 0; i < 500; i++) {
+    const testing::Context context("case %d", i);
+    check_ratio(random_case(random), 1);
+  }
+}
+
+TEST(the_ratio_of_many_samples_is_exact_to_a_ten_thousandth) {
+  // Sizes differ so little that hardly any ratio fits by chance.
+  Random random{25};
+  Case made = equal_files(30'000, 100, 0);
+  uint64_t total = 0;
+  for (uint64_t &bytes : made.bytes) total += bytes = 4096 * (50 + random.below(4));
+  for (const uint64_t percent : {5, 20, 35, 50, 65, 80, 95}) {
+    const testing::Context context("%d percent", static_cast<int>(percent));
+    made.options.cache_bytes = total / 100 * percent;
+    check_ratio(made, 3);
+  }
+}
+
+TEST(a_shuffle_that_is_skipped_draws_as_much) {
+  for (const size_t size : {0, 1, 2, 32, 1'000'000}) {  // of many, some numbers are drawn twice
+    Random one{size}, other{size};
+    std::vector<uint32_t> values(size);
+    shuffle(std::span(values), one);
+    skip_shuffle(size, other);
+    CHECK_EQUAL(one.next(), other.next());
+  }
 }
 
 // Of each batch of an epoch, the samples that are kept.

@@ -58,9 +58,27 @@ TEST(shards_are_stretches_unless_drawn) {
   const ShardOptions options{.shard_id = 1, .num_shards = 4};
   CHECK_EQUAL(format_groups(formats, options, false)[0].entries.front(), 25u);
   CHECK_EQUAL(format_groups(formats, options, false)[0].entries.back(), 49u);
-  CHECK(format_groups(formats, options, true)[0].entries.back() -
-            format_groups(formats, options, true)[0].entries.front() >
-        50);
+}
+
+TEST(drawn_shards_get_one_of_the_neighbours_each) {
+  // 20,000 times one of seven. About five standard deviations are allowed.
+  constexpr uint32_t kShards = 7, kTurns = 20'000;
+  const std::vector<FileFormat> formats(kShards * kTurns + 3, FileFormat::png);
+  for (int shard = 0; shard < static_cast<int>(kShards); shard++) {
+    const testing::Context context("shard %d", shard);
+    const auto groups = format_groups(formats, {.shard_id = shard, .num_shards = kShards}, true);
+    const std::vector<uint32_t> &entries = groups[0].entries;
+    std::map<uint32_t, int> places, steps;
+    for (uint32_t turn = 0; turn < kTurns; turn++) {
+      CHECK_EQUAL(entries[turn] / kShards, turn);
+      places[entries[turn] % kShards]++;
+      if (turn > 0) steps[(entries[turn] - entries[turn - 1]) % kShards]++;  // if one depended on the one before
+    }
+    for (uint32_t place = 0; place < kShards; place++) {
+      CHECK(std::abs(places[place] - static_cast<int>(kTurns / kShards)) < 250);
+      CHECK(std::abs(steps[place] - static_cast<int>(kTurns / kShards)) < 250);
+    }
+  }
 }
 
 // Thirty files of which every third is L3, the others PNG.

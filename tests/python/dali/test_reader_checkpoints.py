@@ -224,7 +224,7 @@ def with_checksum(words: bytes) -> bytes:
     return words + b" crc32=%08x" % zlib.crc32(words)
 
 
-WORDS = b"dali_l3-reader=3 seed=7 shard_id=0 files=23"
+WORDS = b"dali_l3-reader=4 seed=7 shard_id=0 files=23"
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ WORDS = b"dali_l3-reader=3 seed=7 shard_id=0 files=23"
         lambda state: with_checksum(WORDS + b" stage=-1"),
         lambda state: with_checksum(WORDS + b" stage=9223372036854775808"),
         lambda state: with_checksum(WORDS.replace(b"7", b"9223372036854775808") + b" stage=2"),
-        lambda state: with_checksum(WORDS.replace(b"reader=3", b"reader=4") + b" stage=2"),
+        lambda state: with_checksum(WORDS.replace(b"reader=4", b"reader=5") + b" stage=2"),
     ],
 )
 def test_a_damaged_checkpoint_is_refused(dataset, change):
@@ -266,7 +266,7 @@ def test_the_text_of_a_checkpoint(dataset):
     sizes = np.full(len(paths), 4096, "<u8")
     sums = [f"{zlib.crc32(data):08x}" for data in (names, labels.tobytes(), formats, sizes.tobytes())]
     words = (
-        "dali_l3-reader=3 seed=7 shard_id=0 files=23 names={} labels={} formats={} sizes={} stage=2 reader=liquid "
+        "dali_l3-reader=4 seed=7 shard_id=0 files=23 names={} labels={} formats={} sizes={} stage=2 reader=liquid "
         "policy=liquid read_order=random cache_size=40000 batch_size=4 num_shards=1 pad_last_batch=False "
         "weights=None class_proportions=None epoch_size=None"
     ).format(*sums)
