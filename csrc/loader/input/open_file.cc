@@ -42,6 +42,15 @@ void fail_file(const std::string &path, const std::string &problem, int number) 
   throw FileError(path, problem, number);
 }
 
+std::unique_ptr<std::ifstream> open_text(const std::string &path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) fail_with_errno(path);
+  if (!S_ISREG(status.st_mode)) fail_file(path, "is not a regular file", EINVAL);
+  auto file = std::make_unique<std::ifstream>(path);
+  if (!*file) fail_with_errno(path);
+  return file;
+}
+
 OpenFile::OpenFile(const std::string &path, bool direct) : path_(path), direct_(direct) {
   open(direct ? O_DIRECT : 0);
   if (descriptor_ < 0 && direct && refuses_direct(errno)) {

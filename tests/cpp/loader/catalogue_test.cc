@@ -518,6 +518,19 @@ TEST(lists_may_come_from_windows) {
   }
 }
 
+TEST(lists_that_are_no_files_are_refused) {
+  Dataset dataset;
+  dataset.write("a/1.png");
+  CHECK_EQUAL(mkfifo(dataset.path("list.txt").c_str(), 0600), 0);
+  for (const int columns : {0, 1}) {
+    dataset.options.label_columns = columns;
+    for (const std::string &path : {dataset.path("list.txt"), dataset.path("a"), std::string("/dev/zero")}) {
+      dataset.options.file_list = path;
+      CHECK_EQUAL(dataset.error(), "file_list " + path + " cannot be opened: is not a regular file");
+    }
+  }
+}
+
 TEST(numbers_that_are_none_are_refused) {
   Dataset dataset;
   dataset.write("a/1.png");
