@@ -59,8 +59,12 @@ class DaliObjects final : public loader::ObjectStore {
  public:
   std::string refusal(const std::string &uri) override {
     if (const std::string_view refusal = loader::refusal_of(uri); !refusal.empty()) return std::string(refusal);
-    static const std::string s3 = RefusalOf("s3"), gs = RefusalOf("gs");
-    return loader::scheme_of(uri) == "s3" ? s3 : gs;
+    if (loader::scheme_of(uri) == "s3") {
+      static const std::string s3 = RefusalOf("s3");
+      return s3;
+    }
+    static const std::string gs = RefusalOf("gs");
+    return gs;
   }
 
   uint64_t size(const std::string &uri) override {

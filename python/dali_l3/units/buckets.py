@@ -282,7 +282,7 @@ def _errors(path: str, kind: type[OSError] = OSError) -> Iterator[None]:
 
 def _is_of_service(error: BaseException | None) -> bool:
     """Whether not the object that was asked for is to blame, but the service, the way to it or our credentials."""
-    while error:
+    while error and not isinstance(error, FileNotFoundError):
         status, code = _answer_of(error)
         if status is not None:
             return status >= 500 or status in _PASSING or code in _CREDENTIALS

@@ -107,7 +107,7 @@ def _as_it_is_now(sample: Sample) -> Sample:
     """A sample of files that may have changed. One in an archive stays: with that, others would have changed, too."""
     members = []
     for member in sample.members:
-        with contextlib.suppress(FileNotFoundError):  # the attempt to read it will tell
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # the attempt to read it will tell
             if member.offset is None:
                 entry = find_storage(member.path).entry(member.path)
                 member = dataclasses.replace(member, size=entry.size, version=entry.version)
