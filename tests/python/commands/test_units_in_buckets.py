@@ -17,8 +17,8 @@ from unreliable_proxy import Fault
 pytest.importorskip("moto", reason="moto is not installed")
 pytest.importorskip("s3fs", reason="s3fs is not installed")
 
-from dali_l3.errors import TargetError
-from dali_l3.units import storage
+from dali_l3.errors import StorageError, TargetError
+from dali_l3.units import buckets, storage
 from dali_l3.units.storage import Entry, find_storage
 
 pytestmark = pytest.mark.usefixtures("one_process")
@@ -263,6 +263,32 @@ def test_an_outage_leaves_no_failures(run, s3, source, shards, files, impatient,
     assert " 0 failed, " in convert(run, "--status", s3.uri(key))
     assert "1 failed" in convert(run, s3.uri("m/in"), s3.uri(key), *options)
     assert contents(s3, key) == (shards if options else files)
+
+
+def test_outages_are_told_from_what_is_wrong_with_an_object():
+    aiohttp, auth = pytest.importorskip("aiohttp"), pytest.importorskip("google.auth.exceptions")
+    http_error = pytest.importorskip("gcsfs.retry").HttpError
+    botocore = pytest.importorskip("botocore.exceptions")
+    for error, is_outage in [
+        *((http_error({"code": code, "message": "x"}), code not in (400, 404, 412)) for code in (400, 404, 412, 503)),
+        *((http_error({"code": code, "message": "x"}), True) for code in (401, 408, 429, "500", 502)),
+        (aiohttp.ServerDisconnectedError(), True),
+        (aiohttp.ClientPayloadError("cut off"), True),
+        (auth.RefreshError("expired"), True),
+        (botocore.NoCredentialsError(), True),
+        (botocore.EndpointConnectionError(endpoint_url="x"), True),
+        (botocore.ParamValidationError(report="x"), False),
+        (ConnectionRefusedError(), True),
+        (TimeoutError(), True),
+        (OSError("Forbidden: x"), False),
+        (FileNotFoundError("x"), False),
+        (ValueError("x"), False),
+    ]:
+        with pytest.raises(OSError, match="s3://b/x") as caught, buckets._errors("s3://b/x"):
+            raise error
+        assert isinstance(caught.value, StorageError) == is_outage, error
+        with pytest.raises(TargetError), buckets._errors("s3://b/x", TargetError):
+            raise error
 
 
 def test_a_service_that_is_away_and_no_plan(run, s3, source, tmp_path, impatient, monkeypatch):
