@@ -12,20 +12,24 @@
 #include "loader/archives/archive_paths.h"
 #include "loader/archives/indexing.h"
 #include "loader/input/open_file.h"
+#include "objects.h"
 
 namespace dali_l3::python {
 namespace {
 
-py::list expand_paths(const std::vector<py::str> &paths) {
+py::list expand_paths(const std::vector<py::str> &paths, const py::object &objects) {
   std::vector<std::string> encoded;
   for (const py::str &path : paths) encoded.push_back(fs_encoded(path));
-  py::list expanded;
+  std::vector<std::string> expanded;
   try {
-    for (const std::string &path : loader::expand_paths("SHARD", encoded)) expanded.append(to_str(path));
+    const py::gil_scoped_release release;
+    expanded = loader::expand_paths("SHARD", encoded, *storage_of(objects));
   } catch (const std::runtime_error &error) {
     raise(PyExc_RuntimeError, error.what());
   }
-  return expanded;
+  py::list found;
+  for (const std::string &path : expanded) found.append(to_str(path));
+  return found;
 }
 
 // What `work` returns, which looks into an archive. A ValueError says what is wrong with that.
@@ -57,7 +61,7 @@ py::bytes index_text(const py::str &archive) {
 }  // namespace
 
 void define_archives(py::module_ &module) {
-  module.def("expand_paths", &expand_paths, py::arg("paths"));
+  module.def("expand_paths", &expand_paths, py::arg("paths"), py::arg("objects") = py::none());
   module.def(
       "default_index_path",
       [](const py::str &archive) { return to_str(loader::default_index_path(fs_encoded(archive))); },

@@ -18,6 +18,7 @@
 #include "loader/dataset/catalogue_file.h"
 #include "loader/dataset/comparison.h"
 #include "loader/input/open_file.h"
+#include "objects.h"
 
 namespace dali_l3::python {
 namespace {
@@ -111,9 +112,10 @@ CatalogueOptions options_of(const py::dict &source) {
 // Lists a dataset and writes its catalogue, with another root if one is given; returns how many samples it has, and
 // what users may not expect.
 py::tuple write_catalogue(const py::str &output, const py::dict &source, const std::string &origin,
-                          const std::optional<py::str> &root) {
+                          const std::optional<py::str> &root, int threads, const py::object &objects) {
   CatalogueOptions options = options_of(source);
   options.sniff = options.sizes = true;
+  options.threads = threads;
   const std::string path = fs_encoded(output);
   std::optional<std::string> new_root;
   if (root) new_root = fs_encoded(*root);
@@ -122,10 +124,13 @@ py::tuple write_catalogue(const py::str &output, const py::dict &source, const s
                           : options.archives ? options.archives->label_ext.has_value()
                                              : true;
   const loader::Catalogue catalogue = with_errors([&] {
+    loader::check_can_hold(path, 0, companion_count(options),
+                           static_cast<uint64_t>(std::max(options.label_columns, 0)));
     return interruptibly([&](const std::atomic<bool> *cancelled) {
       options.cancelled = cancelled;
+      options.storage = storage_of(objects, cancelled);
       loader::Catalogue listed = list_dataset(options);
-      save_catalogue(listed, has_labels, origin, path, new_root);
+      save_catalogue(listed, has_labels, origin, path, new_root, *options.storage);
       return listed;
     });
   });
@@ -188,9 +193,9 @@ class CatalogueReader {
     with_errors([&] { loader::check_sections(path_); });
   }
 
-  py::list compare(int threads) const {
+  py::list compare(int threads, const py::object &objects) const {
     const std::vector<std::string> problems = interruptibly([&](const std::atomic<bool> *cancelled) {
-      return loader::compare_with_files(file_.catalogue, threads, cancelled);
+      return loader::compare_with_files(file_.catalogue, threads, cancelled, storage_of(objects, cancelled));
     });
     py::list lines;
     for (const std::string &problem : problems) lines.append(to_str(problem));
@@ -198,11 +203,13 @@ class CatalogueReader {
   }
 
   // The names of what a listing finds now and the catalogue does not have.
-  py::list new_files(const py::dict &source) const {
+  py::list new_files(const py::dict &source, int threads, const py::object &objects) const {
     CatalogueOptions options = options_of(source);
+    options.threads = threads;
     options.sniff = options.sizes = options.on_error == loader::OnError::skip;  // so that bad files are none
     const std::vector<std::string> names = interruptibly([&](const std::atomic<bool> *cancelled) {
       options.cancelled = cancelled;
+      options.storage = storage_of(objects, cancelled);
       std::unordered_set<std::string> known;
       for (size_t i = 0; i < size(); i++) known.insert(name_of(file_.catalogue.archives, entries().file(i, 0)));
       const loader::Catalogue listed = list_dataset(options);
@@ -248,7 +255,8 @@ py::list format_names() {
 void define_catalogues(py::module_ &module) {
   module.attr("FORMATS") = format_names();
   module.def("write_catalogue", &write_catalogue, py::arg("path"), py::arg("source"), py::arg("origin"),
-             py::arg("root") = py::none());
+             py::arg("root") = py::none(), py::arg("threads") = CatalogueOptions{}.threads,
+             py::arg("objects") = py::none());
   py::class_<CatalogueReader>(module, "Catalogue")
       .def(py::init<const py::str &>(), py::arg("path"))
       .def("__len__", &CatalogueReader::size)
@@ -260,8 +268,9 @@ void define_catalogues(py::module_ &module) {
       .def("offsets", &CatalogueReader::offsets, py::arg("component") = 0)
       .def("names", &CatalogueReader::names, py::arg("begin"), py::arg("end"), py::arg("component") = 0)
       .def("check", &CatalogueReader::check)
-      .def("compare", &CatalogueReader::compare, py::arg("threads"))
-      .def("new_files", &CatalogueReader::new_files, py::arg("source"));
+      .def("compare", &CatalogueReader::compare, py::arg("threads"), py::arg("objects") = py::none())
+      .def("new_files", &CatalogueReader::new_files, py::arg("source"), py::arg("threads"),
+           py::arg("objects") = py::none());
 }
 
 }  // namespace dali_l3::python

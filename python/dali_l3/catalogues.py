@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,18 @@ from numpy.typing import NDArray
 
 from . import _core
 from .errors import ConversionError
-from .files import target_errors, writing
+from .files import open_regular, target_errors, writing
 from .sizes import parse_size
+from .units import objects
+from .units.storage import find_storage, is_in_bucket
 from .wording import counted
 
 SUFFIX = ".l3cat"
 """What the names of catalogues end with."""
 
 _ROWS = 1 << 16  # of an export, at a time
+_THREADS = 8  # that look at files
+_THREADS_FOR_BUCKETS = 16  # each waits for its answer
 _RULE = re.compile(r"\s*(label|format|size)\s*(not\s+in|in|<=|>=|<|>)\s*(.+?)\s*", re.IGNORECASE)
 _LISTING = ("file_root", "file_list", "file_filters", "label_columns")  # arguments that name files
 _STORED = {  # arguments of an origin
@@ -85,11 +88,16 @@ def is_catalogue(path: str) -> bool:
 
 
 def write(
-    source: Source, path: str, selection: Selection = Selection(), root: str | None = None
+    source: Source,
+    path: str,
+    selection: Selection = Selection(),
+    root: str | None = None,
+    threads: int | None = None,
 ) -> tuple[int, list[str]]:
     """Writes a catalogue, which appears when it is whole.
 
     root: where its readers find the files, if not where they are now; such as a bucket that they are copied to
+    threads: that look at files
 
     Returns how many samples it has, and what its maker may not expect of the dataset, a line each.
 
@@ -101,8 +109,10 @@ def write(
             raise ConversionError("--select, --names and --fraction choose from a catalogue: make that first")
         origin["selection"] = selection.described
         arguments |= _subset(arguments["catalogue"], selection)
+    places = [arguments.get("file_root"), arguments.get("file_list"), *arguments.get("paths", ())]
+    threads = _threads(threads, *filter(None, places))
     with _errors():
-        samples, problems = _core.write_catalogue(path, arguments, json.dumps(origin), root)
+        samples, problems = _core.write_catalogue(path, arguments, json.dumps(origin), root, threads, objects)
     return samples, problems
 
 
@@ -150,9 +160,11 @@ def describe(known: dict[str, Any]) -> str:
     )
 
 
-def compare(path: str, threads: int) -> list[str]:
+def compare(path: str, threads: int | None = None) -> list[str]:
     """What has changed since a catalogue was made, a line each: files that are missing or have another size or format,
     and files that it does not have.
+
+    threads: that look at files
 
     Raises ConversionError if it is damaged or none, or OSError.
     """
@@ -160,9 +172,10 @@ def compare(path: str, threads: int) -> list[str]:
         catalogue = _core.Catalogue(path)
         catalogue.check()
         known = catalogue.facts()
-        problems = catalogue.compare(threads)
+        threads = _threads(threads, known["root"])
+        problems = catalogue.compare(threads, objects)
     try:
-        problems += [f"{name}: is not in the catalogue" for name in _new(catalogue, known, path)]
+        problems += [f"{name}: is not in the catalogue" for name in _new(catalogue, known, path, threads)]
     except (RuntimeError, OSError) as error:
         problems.append(f"what it was made from cannot be listed: {error}")
     return problems
@@ -228,6 +241,14 @@ def _errors() -> Iterator[None]:
         raise ConversionError(str(error)) from error
 
 
+def _threads(wanted: int | None, *places: str) -> int:
+    """How many threads look at files. Raises ConversionError if what reaches the bucket of a place is missing."""
+    remote = [place for place in places if is_in_bucket(place)]
+    for place in remote:
+        find_storage(place)
+    return wanted or (_THREADS_FOR_BUCKETS if remote else _THREADS)
+
+
 def _kind_of_labels(known: dict[str, Any]) -> str:
     if not known["has_labels"]:
         return "none"
@@ -246,10 +267,16 @@ def _stored(source: Source, path: str) -> dict[str, Any]:
 
 def _seen_from(folder: str, path: str) -> str:
     """A path as a catalogue's root is stored: from its folder on, if both have a folder in common."""
-    if "://" in path:
+    if is_in_bucket(path):
         return path
     path, folder = os.path.abspath(path), os.path.abspath(folder)
-    return path if os.path.commonpath((path, folder)) == os.sep else os.path.relpath(path, folder)
+    if os.path.commonpath((path, folder)) == os.sep:
+        return path
+    relative = os.path.relpath(path, folder)
+    if not relative.startswith(os.pardir):
+        return relative
+    real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    return os.path.relpath(real, os.path.realpath(folder))  # else ".." might lead elsewhere
 
 
 def _origin(known: dict[str, Any]) -> dict[str, Any]:
@@ -283,15 +310,15 @@ def _described_origin(origin: dict[str, Any]) -> str:
     return ", ".join([of_kind, *(f"{name} {value}" for name, value in chosen.items())])
 
 
-def _new(catalogue: _core.Catalogue, known: dict[str, Any], path: str) -> list[str]:
+def _new(catalogue: _core.Catalogue, known: dict[str, Any], path: str, threads: int) -> list[str]:
     """The names of files of the source that a catalogue does not have; of archives, their paths."""
     origin = _origin(known)
     arguments = dict(origin.get("arguments", {}))
     if "paths" in arguments:
         listed = {os.path.abspath(os.path.join(known["root"], archive)) for archive in known["archives"]}
-        folder = os.path.dirname(path)
-        paths = [archive if "://" in archive else os.path.join(folder, archive) for archive in arguments["paths"]]
-        return [archive for archive in _core.expand_paths(paths) if os.path.abspath(archive) not in listed]
+        folder = os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path)
+        paths = [archive if is_in_bucket(archive) else os.path.join(folder, archive) for archive in arguments["paths"]]
+        return [archive for archive in _core.expand_paths(paths, objects) if os.path.abspath(archive) not in listed]
     if "file_list" in arguments:
         arguments["file_list"] = os.path.join(known["root"], arguments["file_list"])
     elif origin.get("kind") == "folder":
@@ -300,7 +327,7 @@ def _new(catalogue: _core.Catalogue, known: dict[str, Any], path: str) -> list[s
         return []
     if not arguments.get("skip_bad"):  # which needs what is looked at, too
         arguments = {name: value for name, value in arguments.items() if name in _LISTING}
-    return catalogue.new_files(arguments)
+    return catalogue.new_files(arguments, threads, objects)
 
 
 def _subset(path: str, selection: Selection) -> dict[str, Any]:
@@ -308,7 +335,8 @@ def _subset(path: str, selection: Selection) -> dict[str, Any]:
     if selection.part:
         return {"subset_range": list(selection.part), "subset_seed": selection.seed}
     if selection.names:
-        names = Path(selection.names).read_text(encoding="utf-8", errors="surrogateescape").split("\n")
+        with open_regular(selection.names) as file:
+            names = file.read().decode(errors="surrogateescape").split("\n")
         return {"subset_files": [name.strip() for name in names if name.strip()]}
     with _errors():
         catalogue = _core.Catalogue(path)

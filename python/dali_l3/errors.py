@@ -18,5 +18,9 @@ class ConversionError(ValueError):
     """A file cannot be converted, or the request is wrong; the message says why."""
 
 
+class StorageError(OSError):
+    """The storage of files does not answer, or not to us: no file is to blame. ``filename`` is what was asked for."""
+
+
 class TargetError(OSError):
     """A target cannot be written, and its source is not the reason. ``filename`` is the path of the target."""

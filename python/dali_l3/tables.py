@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import re
 from collections.abc import Sequence
 from typing import Any
 
+from .files import open_regular
 from .wording import counted
 
 
@@ -61,7 +63,7 @@ def read_table(
 
 
 def _read_csv(path: str, wanted: list[str]) -> dict[str, list[Any]]:
-    with open(path, newline="", encoding="utf-8-sig") as file:
+    with open_regular(path) as binary, io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as file:
         reader = csv.DictReader(file, strict=True)
         try:
             _check_columns(path, wanted, reader.fieldnames or ())
@@ -81,6 +83,7 @@ def _read_parquet(path: str, wanted: list[str]) -> dict[str, list[Any]]:
         from pyarrow import ArrowInvalid, parquet
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError("pyarrow is not installed, try: pip install pyarrow", name=error.name) from error
+    open_regular(path).close()  # else pyarrow would wait for what comes through a FIFO
     try:
         _check_columns(path, wanted, parquet.read_schema(path).names)
         table = parquet.read_table(path, columns=list(dict.fromkeys(wanted)))

@@ -58,18 +58,13 @@ std::string RefusalOf(const std::string &scheme) {
 class DaliObjects final : public loader::ObjectStore {
  public:
   std::string refusal(const std::string &uri) override {
-    const std::string_view scheme = loader::scheme_of(uri);
-    if (scheme == "s3") {
-      if (uri.find_first_of("?#") != std::string::npos)
-        return "DALI takes what is behind ? or # for no part of the name";
+    if (const std::string_view refusal = loader::refusal_of(uri); !refusal.empty()) return std::string(refusal);
+    if (loader::scheme_of(uri) == "s3") {
       static const std::string s3 = RefusalOf("s3");
       return s3;
     }
-    if (scheme == "gs") {
-      static const std::string gs = RefusalOf("gs");
-      return gs;
-    }
-    return "only s3:// and gs:// can be read, and paths of files in local or mounted file systems";
+    static const std::string gs = RefusalOf("gs");
+    return gs;
   }
 
   uint64_t size(const std::string &uri) override {

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <fstream>
@@ -13,9 +12,9 @@
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
-#include <system_error>
 
 #include "dataset/byte_order_mark.h"
+#include "input/open_file.h"
 #include "input/uri.h"
 
 namespace dali_l3::loader {
@@ -111,9 +110,11 @@ class Expansion {
 
   std::unique_ptr<std::istream> open_list(const std::string &list) const {
     if (is_uri(list)) return std::make_unique<std::istringstream>(storage_.read_text(list));
-    auto file = std::make_unique<std::ifstream>(list);
-    if (!*file) fail("names " + list + ", which cannot be opened: " + std::generic_category().message(errno));
-    return file;
+    try {
+      return open_text(list);
+    } catch (const FileError &error) {
+      fail("names " + list + ", which cannot be opened: " + error.problem);
+    }
   }
 
   // Replaces the first range or choice between braces at or behind `from`, then those in what that becomes.

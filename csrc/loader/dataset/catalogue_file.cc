@@ -35,7 +35,7 @@ constexpr uint32_t kVersion = 1;
 constexpr size_t kAlignment = 64;  // of sections
 constexpr uint32_t kHasLabels = 1;
 
-// What others have written may ask for no more than this. @{
+// No catalogue asks for more than this: else readers refuse it. @{
 constexpr uint32_t kMostSections = 1 << 16;
 constexpr uint32_t kMostFiles = 1 << 12;  // of a sample
 constexpr uint32_t kMostColumns = 1 << 20;
@@ -227,17 +227,39 @@ fs::path top(const fs::path &path) {
   return relative.empty() ? relative : *relative.begin();
 }
 
+// A folder without links on its way: ".." leads from there, whichever way somebody has come.
+fs::path resolved(const fs::path &folder) {
+  std::error_code error;
+  fs::path real = fs::weakly_canonical(folder, error);
+  return error ? folder : real;
+}
+
 // The root as it is stored: from the catalogue's folder on, if they have more in common than the root of the file
 // system.
 std::string stored_root(const std::string &root, const std::string &file) {
   if (is_uri(root)) return root;
-  const fs::path folder = absolute_folder(file), absolute = fs::absolute(root.empty() ? "." : root).lexically_normal();
+  const fs::path folder = absolute_folder(file);
+  fs::path absolute = fs::absolute(root.empty() ? "." : root).lexically_normal();
+  if (!absolute.has_filename()) absolute = absolute.parent_path();  // without a slash at its end
   const bool related = absolute == folder || (!top(folder).empty() && top(folder) == top(absolute));
-  return related ? absolute.lexically_relative(folder).string() : absolute.string();
+  if (!related) return absolute.string();
+  const fs::path relative = absolute.lexically_relative(folder);
+  if (*relative.begin() != "..") return relative.string();
+  const fs::path real = resolved(absolute.parent_path()) / absolute.filename();
+  return real.lexically_relative(resolved(folder)).string();
 }
 
-std::string found_root(const std::string &root, const std::string &file) {
+// Where a catalogue is that may be a link.
+std::string behind_links(const std::string &file) {
+  std::error_code error;
+  if (!fs::is_symlink(file, error)) return file;
+  const fs::path real = fs::canonical(file, error);
+  return error ? file : real.string();
+}
+
+std::string found_root(const std::string &root, const std::string &linked) {
   if (is_uri(root) || root.starts_with('/')) return root;
+  const std::string file = behind_links(linked);
   const size_t slash = file.rfind('/');
   const std::string folder = slash == std::string::npos ? "" : file.substr(0, std::max<size_t>(slash, 1));
   return root.empty() || root == "." ? folder : full_path(folder, root);
@@ -359,8 +381,20 @@ void check_sections(const std::string &path) {
   }
 }
 
+void check_can_hold(const std::string &path, uint64_t samples, uint64_t companions, uint64_t label_columns) {
+  const auto check = [&](uint64_t count, uint64_t most, const char *what) {
+    if (count > most)
+      fail_file(path, "a catalogue holds at most " + counted(most, what) + ", and not " + std::to_string(count));
+  };
+  check(samples, static_cast<uint64_t>(kMaxSamples), "sample");
+  check(companions, kMostFiles - 1, "companion");
+  check(label_columns, kMostColumns, "label column");
+}
+
 void save_catalogue(const Catalogue &catalogue, bool has_labels, const std::string &origin, const std::string &path,
                     const std::optional<std::string> &new_root, const Storage &storage) {
+  check_can_hold(path, catalogue.entries.size(), catalogue.entries.companions(),
+                 static_cast<uint64_t>(catalogue.label_columns));
   Entries entries = catalogue.entries.compact();
   const EntryColumns columns = entries.stored();
   const std::string root = stored_root(new_root.value_or(catalogue.root), path);

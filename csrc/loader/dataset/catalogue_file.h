@@ -47,11 +47,20 @@ CatalogueFile parse_catalogue(const std::string &path, std::span<const uint8_t> 
 void check_sections(const std::string &path);
 
 /**
+ * Refuses what no catalogue can hold, before anybody looks at the files of a dataset.
+ *
+ * @param label_columns numbers of a label
+ * @throws FileError, naming the file
+ */
+void check_can_hold(const std::string &path, uint64_t samples, uint64_t companions, uint64_t label_columns);
+
+/**
  * Writes a catalogue with sizes and formats, which appears when it is whole.
  *
  * @param origin any text
  * @param root where its readers find the files, such as a URI, if not in the catalogue's root
- * @throws std::runtime_error if an archive cannot be opened, or FileError if the file cannot be written
+ * @throws std::runtime_error if an archive cannot be opened, or FileError if the file cannot be written, or not hold
+ * the dataset
  */
 void save_catalogue(const Catalogue &catalogue, bool has_labels, const std::string &origin, const std::string &path,
                     const std::optional<std::string> &root = {}, const Storage &storage = *Storage::local());

@@ -5,19 +5,38 @@
 
 #include "dataset/counted.h"
 #include "dataset/inspection.h"
-#include "input/open_file.h"
+#include "input/storage.h"
+#include "input/uri.h"
 
 namespace dali_l3::loader {
 namespace {
 
 // Options with which everything is looked at, and companions may be missing.
-CatalogueOptions options_for(const Catalogue &catalogue, int threads, const std::atomic<bool> *cancelled) {
-  CatalogueOptions options{.sniff = true, .sizes = true, .threads = threads, .cancelled = cancelled};
+CatalogueOptions options_for(const Catalogue &catalogue, int threads, const std::atomic<bool> *cancelled,
+                             const std::shared_ptr<Storage> &storage) {
+  CatalogueOptions options{
+      .sniff = true, .sizes = true, .storage = storage, .threads = threads, .cancelled = cancelled};
   options.missing_companions = {kMissingIsEmpty};
   if (!catalogue.archives.empty())
     options.archives =
         ArchiveOptions{.ext = std::vector<std::string>(1 + catalogue.entries.companions(), "of its kind")};
   return options;
+}
+
+// The entries of a catalogue without the sizes of files in buckets, which are asked for only where none is known.
+Entries without_sizes_in_buckets(const Catalogue &catalogue) {
+  Entries entries = catalogue.entries.compact();
+  entries.prepare();
+  const auto forget = [&](File &file) {
+    if (!file.is_member() && is_uri(full_path(catalogue.root, file.path))) file.size = 0;
+  };
+  for (size_t i = 0; i < entries.size(); i++) {
+    Entry entry = entries[i];
+    forget(entry.file);
+    for (File &companion : entry.companions) forget(companion);
+    entries.set_looked_at(i, entry);
+  }
+  return entries;
 }
 
 std::string size_problem(uint64_t found, uint64_t listed) {
@@ -41,22 +60,24 @@ std::string difference(const Catalogue &listed, const Catalogue &found, size_t i
 
 }  // namespace
 
-std::vector<std::string> compare_with_files(const Catalogue &catalogue, int threads,
-                                            const std::atomic<bool> *cancelled) {
-  Storage::local()->require_readable(stored_path(catalogue, catalogue.entries.file(0, 0)));
+std::vector<std::string> compare_with_files(const Catalogue &catalogue, int threads, const std::atomic<bool> *cancelled,
+                                            const std::shared_ptr<Storage> &storage) {
+  storage->require_readable(stored_path(catalogue, catalogue.entries.file(0, 0)));
   std::vector<std::string> problems;
   for (size_t i = 0; i < catalogue.archive_sizes.size(); i++) {
     const std::string path = full_path(catalogue.root, catalogue.archives[i]);
     try {
-      const std::string problem = size_problem(OpenFile(path).size(), catalogue.archive_sizes[i]);
+      const std::string problem = size_problem(storage->open(path)->size(), catalogue.archive_sizes[i]);
       if (!problem.empty()) problems.push_back(path + ": " + problem);
+    } catch (const StorageError &) {
+      throw;
     } catch (const FileError &error) {
       problems.emplace_back(error.what());
     }
   }
-  const CatalogueOptions options = options_for(catalogue, threads, cancelled);
+  const CatalogueOptions options = options_for(catalogue, threads, cancelled, storage);
   Catalogue found = catalogue;
-  found.entries = catalogue.entries.compact();
+  found.entries = without_sizes_in_buckets(catalogue);
   const std::map<size_t, std::string> bad = Inspection(options, found, {}).look_at_all();
   for (size_t i = 0; i < catalogue.entries.size(); i++) {
     const auto place = bad.find(i);

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "dataset/catalogue.h"
+#include "input/storage.h"
 
 namespace dali_l3::loader {
 
@@ -15,9 +17,10 @@ namespace dali_l3::loader {
  *
  * @param threads that look at files
  * @param cancelled if given and set, this ends with an error soon
- * @throws std::runtime_error also if the first file is a URI: buckets are not looked at
+ * @param storage where the files are; of each in a bucket it is asked for the size and for the first bytes
+ * @throws std::runtime_error also if the first file is a URI that the storage refuses
  */
-std::vector<std::string> compare_with_files(const Catalogue &catalogue, int threads,
-                                            const std::atomic<bool> *cancelled);
+std::vector<std::string> compare_with_files(const Catalogue &catalogue, int threads, const std::atomic<bool> *cancelled,
+                                            const std::shared_ptr<Storage> &storage = Storage::local());
 
 }  // namespace dali_l3::loader

@@ -13,6 +13,7 @@
 
 #include "dataset/byte_order_mark.h"
 #include "dataset/counted.h"
+#include "input/open_file.h"
 #include "input/uri.h"
 
 namespace dali_l3::loader {
@@ -44,10 +45,11 @@ bool parse(std::string_view word, Number &number) {
 
 std::unique_ptr<std::istream> open_list(const std::string &path, const Storage &storage) {
   if (is_uri(path)) return std::make_unique<std::istringstream>(storage.read_text(path));
-  auto file = std::make_unique<std::ifstream>(path);
-  if (!*file)
-    throw std::runtime_error("file_list " + path + " cannot be opened: " + std::generic_category().message(errno));
-  return file;
+  try {
+    return open_text(path);
+  } catch (const FileError &error) {
+    throw std::runtime_error("file_list " + path + " cannot be opened: " + error.problem);
+  }
 }
 
 // Calls `parse_line` for each line that is not empty, without white space at its end. Throws if the file cannot be read

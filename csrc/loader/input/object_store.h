@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "input/failures.h"
 
 namespace dali_l3::loader {
 
@@ -14,11 +17,17 @@ struct StoredObject {
   uint64_t size;
 };
 
+/** What fails with it, where a store knows that better than the words tell. */
+struct ObjectError : std::runtime_error {
+  ObjectError(Failure failure, const std::string &words) : std::runtime_error(words), failure(failure) {}
+  Failure failure;
+};
+
 /**
  * Objects in buckets, by URIs such as s3://bucket/a/1.png. Threads may share it.
  *
- * Each call tries once. What fails throws std::exception with the words of the service or its client, which
- * kind_of_failure() understands.
+ * Each call tries once. What fails throws ObjectError, or std::exception with the words of the service or its client,
+ * which kind_of_failure() understands.
  */
 class ObjectStore {
  public:

@@ -37,12 +37,26 @@ struct Free {
   void operator()(uint8_t *memory) const { std::free(memory); }
 };
 
+void require_regular(const std::string &path, const struct stat &status) {
+  if (S_ISDIR(status.st_mode)) fail_file(path, "is a directory, not a file", EISDIR);
+  if (!S_ISREG(status.st_mode)) fail_file(path, "is not a regular file", EINVAL);
+}
+
 bool refuses_direct(int error) { return error == EINVAL || error == EOPNOTSUPP; }
 
 }  // namespace
 
 void fail_file(const std::string &path, const std::string &problem, int number) {
   throw FileError(path, problem, number);
+}
+
+std::unique_ptr<std::ifstream> open_text(const std::string &path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) fail_with_errno(path);
+  require_regular(path, status);
+  auto file = std::make_unique<std::ifstream>(path);
+  if (!*file) fail_with_errno(path);
+  return file;
 }
 
 OpenFile::OpenFile(const std::string &path, bool direct) : path_(path), direct_(direct) {
@@ -68,8 +82,7 @@ void OpenFile::open(int flags) {
 uint64_t OpenFile::size() const {
   struct stat status;
   if (fstat(descriptor_, &status) != 0) fail_with_errno(path_);
-  if (S_ISDIR(status.st_mode)) fail_file(path_, "is a directory, not a file", EISDIR);
-  if (!S_ISREG(status.st_mode)) fail_file(path_, "is not a regular file", EINVAL);
+  require_regular(path_, status);
   if (status.st_size == 0) fail_file(path_, "is empty");
   return static_cast<uint64_t>(status.st_size);
 }

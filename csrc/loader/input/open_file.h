@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -22,6 +24,10 @@ struct FileError : std::runtime_error {
 
 /** Throws FileError. */
 [[noreturn]] void fail_file(const std::string &path, const std::string &problem, int number = 0);
+
+/** Opens a text file to be read line by line. Not what is no regular file: to open a FIFO is to wait for its writer.
+ * @throws FileError */
+std::unique_ptr<std::ifstream> open_text(const std::string &path);
 
 /** A part of a file, and memory for it. */
 struct FilePart {

@@ -37,6 +37,11 @@ milliseconds shortened_by_chance(milliseconds length) {
   return milliseconds(std::uniform_int_distribution<int64_t>(length.count() / 2, length.count())(generator));
 }
 
+Failure kind_of(const std::exception &error, const std::string &words) {
+  const auto *const told = dynamic_cast<const ObjectError *>(&error);
+  return told ? told->failure : kind_of_failure(words);
+}
+
 // On one line.
 std::string words_of(const std::exception &error) {
   std::string words = error.what();
@@ -140,7 +145,7 @@ auto Storage::request(const std::string &uri, Operation operation) const {
       return operation();
     } catch (const std::exception &error) {
       const std::string words = words_of(error);
-      if (const Failure failure = kind_of_failure(words); failure != Failure::passing)
+      if (const Failure failure = kind_of(error, words); failure != Failure::passing)
         fail_for_good(uri, failure, words);
       if (tries >= policy_.tries || Clock::now() - start + next_pause > policy_.patience)
         throw StorageError(uri,

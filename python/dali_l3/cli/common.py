@@ -96,6 +96,18 @@ def finish(
     return totals
 
 
+def refuse_options(context: typer.Context, what: str, *suited: str) -> None:
+    """Raises PlanError for an option on the command line that would do nothing beside `what`.
+
+    suited: the parameters of the command that do something
+    """
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        is_given = source is not None and source.name == "COMMANDLINE"
+        if parameter.param_type_name == "option" and is_given and parameter.name not in suited:
+            raise PlanError(f"{parameter.opts[0]} does not go with {what}")
+
+
 def reason(error: Exception) -> str:
     """The message of an exception; for errors of the system without their number and file."""
     return getattr(error, "strerror", None) or str(error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import os
 from typing import Annotated
 
 import typer
@@ -31,6 +30,7 @@ from .common import (
     Workers,
     finish,
     import_extra,
+    refuse_options,
 )
 from .parts import PartOption, parse_part
 
@@ -82,6 +82,7 @@ class SourceAs(str, enum.Enum):
 
 
 def convert(
+    context: typer.Context,
     source: Annotated[
         str, typer.Argument(metavar="SRC", help="An image file, a folder of them, or tar shards such as 'train-*.tar'.")
     ],
@@ -225,8 +226,10 @@ def convert(
         if target is not None or (status and merge_reports):
             raise PlanError("--status and --merge-reports take the target folder alone: convert --status DST")
         if status:
+            refuse_options(context, "--status", "status")
             in_units.show_status(source)
         else:
+            refuse_options(context, "--merge-reports", "merge_reports", "report")
             in_units.merge_reports(source, report)
         return
     if target is None:
@@ -242,7 +245,7 @@ def convert(
     elif resize_filter is not ResizeFilter.LANCZOS:
         raise PlanError("--resize-filter needs --resize-shorter, --resize-longer or --resize-pixels")
     in_bucket = storage.is_in_bucket(source) or storage.is_in_bucket(target)
-    if shards or part or plan_only or ray or in_bucket or source.endswith(".tar") or _is_pattern(source):
+    if shards or part or plan_only or ray or in_bucket or storage.names_archives(source):
         refused = {
             "--mix": mix,
             "--pages split": pages is Pages.SPLIT,
@@ -252,6 +255,17 @@ def convert(
         for option, is_given in refused.items():
             if is_given:
                 raise PlanError(f"{option} cannot be combined with --shards, --part, --ray, buckets or tar shards")
+        idle = {
+            "--dry-run": dry_run,
+            "--part": part,
+            "--ray": ray,
+            "--report": report,
+            "--retry-failed": retry_failed,
+            "--strict": strict,
+        }
+        for option, is_given in idle.items():
+            if plan_only and is_given:
+                raise PlanError(f"{option} does not go with --plan, which converts nothing")
         if not shards and (order or seed is not None):
             raise PlanError("--order and --seed are for --shards" if order else "--seed needs --mix or --shards")
         settings = manifest.Settings(
@@ -314,10 +328,6 @@ def convert(
         if record:
             outcomes = mixing.recorded(outcomes, record, source, target)
     finish(work, outcomes, "converted", report, strict, dry_run, record.describe() if record else ())
-
-
-def _is_pattern(source: str) -> bool:
-    return not os.path.exists(source) and any(char in source for char in "*?[{")
 
 
 def _shard_size(text: str) -> int:

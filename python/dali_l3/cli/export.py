@@ -15,11 +15,12 @@ from ..jobs.planning import PlanError, plan, preview
 from ..jobs.running import run_plan
 from ..wording import counted
 from .cluster import RayOption, runner
-from .common import DryRun, KeepSuffix, Overwrite, ReportFile, Strict, Workers, finish, import_extra
+from .common import DryRun, KeepSuffix, Overwrite, ReportFile, Strict, Workers, finish, import_extra, refuse_options
 from .parts import PartOption, parse_part
 
 
 def export(
+    context: typer.Context,
     source: Annotated[str, typer.Argument(metavar="SRC", help="An L3 file, a folder of them, or a catalogue.")],
     target: Annotated[
         str,
@@ -53,8 +54,7 @@ def export(
     dali-l3 export train.l3cat train.parquet
     """
     if catalogues.is_catalogue(source):
-        if part or dry_run or report:
-            raise PlanError("--part, --dry-run and --report do not go with catalogues")
+        refuse_options(context, "catalogues", "overwrite")
         _export_catalogue(source, target, overwrite)
         return
     (exporting,) = import_extra("convert", "conversion.exporting")

@@ -5,19 +5,19 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 
 import typer
 
 from ..files import target_errors, writing
 from ..jobs.display import console, printable
-from ..jobs.outcomes import Outcome, Outcomes
+from ..jobs.outcomes import Outcomes
 from ..jobs.planning import Plan, PlanError, is_inside
 from ..jobs.workers import DEFAULT_LIMITS, Limits
 from ..units.manifest import Manifest, Settings, conversion_folder
 from ..units.on_ray import run_on_ray
 from ..units.planning import open_manifest, preview
-from ..units.records import Record, done_units, forget_failures, kept, state_of
+from ..units.records import Record, Survey, done_units, forget_failures, kept
 from ..units.running import run_locally
 from ..units.storage import find_storage, is_in_bucket
 from ..wording import counted
@@ -118,18 +118,15 @@ def _check_report(report: str | None, *places: str) -> None:
 
 def show_status(target: str) -> None:
     """Says how far the conversion to a folder is. Exits with 1 if anything failed or is left."""
-    manifest = _load(target)
-    state = state_of(manifest)
-    left = state.samples["left"]
-    print(f"units: {state.done} of {state.units} done, {state.units - state.done} left")
-    print("samples: " + ", ".join(f"{state.samples[status]} {word}" for status, word in _WORDS.items()))
-    failures = [outcome for outcome in _all_outcomes(manifest) if outcome.status == "failed"]
+    survey = Survey(_load(target))
+    failures = [outcome for outcome in survey if outcome.status == "failed"]
+    print(f"units: {survey.done} of {survey.units} done, {survey.units - survey.done} left")
+    print("samples: " + ", ".join(f"{survey.samples[status]} {word}" for status, word in _WORDS.items()))
     for outcome in failures[:_LISTED]:
         print(f"failed: {printable(outcome.name)}: {printable(outcome.reason)}")
     if len(failures) > _LISTED:
         print("… (--merge-reports lists all)")
-    if failures or left:
-        raise typer.Exit(EXIT_FAILED)
+    _exit_unless_complete(survey)
 
 
 def merge_reports(target: str, report: str | None) -> None:
@@ -139,25 +136,22 @@ def merge_reports(target: str, report: str | None) -> None:
     path = None if report == "-" else report
     if path:
         check_report(path)
-    count = 0
+    survey, count = Survey(manifest), 0
     with writing(path) if path else contextlib.nullcontext() as file:
-        for outcome in _all_outcomes(manifest):
+        for outcome in survey:
             if path and file:
                 with target_errors(path):
                     file.write(f"{outcome.to_json()}\n".encode("ascii"))
             else:
                 print(outcome.to_json())
             count += 1
-    state = state_of(manifest)
-    console.print(f"{counted(count, 'file')}; {state.units - state.done} of {counted(state.units, 'unit')} left")
-    if state.samples["failed"] or state.samples["left"]:
+    console.print(f"{counted(count, 'file')}; {survey.units - survey.done} of {counted(survey.units, 'unit')} left")
+    _exit_unless_complete(survey)
+
+
+def _exit_unless_complete(survey: Survey) -> None:
+    if survey.samples["failed"] or survey.samples["left"]:
         raise typer.Exit(EXIT_FAILED)
-
-
-def _all_outcomes(manifest: Manifest) -> Iterator[Outcome]:
-    yield from manifest.outcomes_passed_over()
-    for record in done_units(manifest):
-        yield from record.outcomes
 
 
 def _load(target: str) -> Manifest:

@@ -10,10 +10,13 @@ import typer
 
 from .. import catalogues
 from ..catalogues import Selection, Source
-from ..conversion.indexing import index_archive, plan_indexing
+from ..conversion.indexing import plan_indexing
 from ..jobs.display import console, printable
 from ..jobs.planning import PlanError
 from ..jobs.running import run_plan
+from ..units import objects
+from ..units.indexing import index_stored
+from ..units.storage import find_storage, is_in_bucket
 from ..wording import counted
 from .cluster import RayOption, runner
 from .common import ReportFile, Workers, finish
@@ -35,7 +38,8 @@ def index(
         typer.Argument(
             metavar="SOURCE...",
             help="Tar archives: paths, patterns, ranges such as 'train-{000..015}.tar', or text files (*.txt) that "
-            "list these. For a catalogue also a folder, a list of files (*.txt) or another catalogue.",
+            "list these. For a catalogue also a folder, a list of files (*.txt) or another catalogue. All but the last "
+            "may be in a bucket, s3://… or gs://….",
         ),
     ],
     output: Annotated[
@@ -135,6 +139,7 @@ def index(
     dali-l3 index train-*.tar
     dali-l3 index 'shards/train-{0000..1023}.tar' --output indices/
     dali-l3 index train/ -o train.l3cat
+    dali-l3 index s3://bucket/train -o train.l3cat
     dali-l3 index 'shards/*.tar' --ext jpg --label-ext cls -o train.l3cat
     dali-l3 index train.l3cat --select 'label in 1,2,7' -o some.l3cat
     """
@@ -154,15 +159,22 @@ def index(
         for name, value in {**arguments, **chosen}.items():
             if value:
                 raise PlanError(f"{_option(name)} is for catalogues: say where to write one, -o FILE.l3cat")
-        work = parse_part(part).of(plan_indexing(sources, output))
-        function = functools.partial(index_archive, overwrite=overwrite)
+        for place in filter(is_in_bucket, [*sources, *([output] if output else [])]):
+            find_storage(place)
+        planned = plan_indexing(sources, output, objects)
+        if output and is_in_bucket(output):
+            planned.folders.clear()  # there are none in buckets
+        work = parse_part(part).of(planned)
+        function = functools.partial(index_stored, overwrite=overwrite)
         finish(work, run_plan(work, function, workers, run=runner(ray, workers)), "indexed", report)
         return
     if part or ray or report:
         raise PlanError("--part, --ray and --report do not go with catalogues: they are made in one piece")
+    if seed and fraction is None:
+        raise PlanError("--seed is for --fraction")
     source = _source(sources, arguments)
     selection = Selection(select or (), names, _part(fraction), seed)
-    samples, problems = catalogues.write(source, output, selection, root)
+    samples, problems = catalogues.write(source, output, selection, root, workers)
     for problem in problems:
         console.print(printable(problem))
     console.print(f"{printable(output)}: {counted(samples, 'sample')}")
@@ -199,6 +211,8 @@ def _argument_for(source: str, has_ext: bool) -> str:
         return "paths"
     if source.endswith(".tar"):
         raise PlanError("a catalogue of archives needs --ext, the extension of the image")
+    if is_in_bucket(source):
+        return "file_list" if source.endswith(".txt") else "file_root"
     return "file_root" if os.path.isdir(source) else "file_list"
 
 

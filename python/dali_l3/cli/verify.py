@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import functools
-import os
+import itertools
 from typing import Annotated
 
 import typer
 
 from .. import catalogues
 from ..conversion.quarantine import Quarantine
-from ..conversion.verifying import plan_verification, prepare_process, verify_file
+from ..conversion.verifying import plan_verification, prepare_process
 from ..images import DEFAULT_MAX_PIXELS
 from ..images.stored import ReadOptions
 from ..jobs.display import console, printable
+from ..jobs.outcomes import Outcome
 from ..jobs.planning import PlanError
 from ..jobs.running import run_plan
 from ..jobs.workers import Limits
+from ..units.storage import is_in_bucket, names_archives
+from ..units.verifying import plan_stored, verify_stored
 from ..wording import counted
 from .cluster import RayOption, runner
-from .common import EXIT_FAILED, MaxPixels, ReportFile, Strict, Timeout, Workers, finish
+from .common import EXIT_FAILED, MaxPixels, ReportFile, Strict, Timeout, Workers, finish, refuse_options
 from .parts import PartOption, parse_part
 
 _SHOWN = 100  # differences of a catalogue
 
 
 def verify(
+    context: typer.Context,
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Image files, folders with images, or catalogues.")
+        list[str],
+        typer.Argument(
+            metavar="PATH...", help="Image files, folders with images, tar shards, the same in buckets, or catalogues."
+        ),
     ],
     quarantine: Annotated[
         str | None,
@@ -61,17 +68,28 @@ def verify(
     dali-l3 verify photo.l3
     dali-l3 verify train-l3/ val-l3/ --report verified.jsonl
     dali-l3 verify train/ --quarantine damaged/
+    dali-l3 verify s3://bucket/train-l3 'shards/*.tar'
     dali-l3 verify train.l3cat
     """
     listed = [path for path in paths if catalogues.is_catalogue(path)]
     if listed:
-        if len(listed) < len(paths) or quarantine or report or part:
-            raise PlanError("catalogues are verified by themselves, without --quarantine, --report and --part")
+        if len(listed) < len(paths):
+            raise PlanError("catalogues are verified by themselves")
+        refuse_options(context, "catalogues", "workers")
         _verify_catalogues(listed, workers)
         return
+    stored = [path for path in paths if is_in_bucket(path) or names_archives(path)]
+    if stored and quarantine:
+        raise PlanError(f"--quarantine moves files of folders of this machine, which {stored[0]} is not")
     keeper = Quarantine(quarantine, paths) if quarantine else None
-    work = parse_part(part).of(plan_verification(paths, quarantine))
-    function = functools.partial(verify_file, options=ReadOptions(max_pixels))
+    planned = plan_verification([path for path in paths if path not in stored], quarantine)
+    for found in itertools.chain.from_iterable(map(plan_stored, stored)):
+        if isinstance(found, Outcome):
+            planned.outcomes.append(found)
+        else:
+            planned.tasks.append(found)
+    work = parse_part(part).of(planned)
+    function = functools.partial(verify_stored, options=ReadOptions(max_pixels))
     outcomes = run_plan(work, function, workers, prepare_process, Limits(timeout), run=runner(ray, workers))
     totals = finish(work, keeper.receive(outcomes) if keeper else outcomes, "verified", report, strict)
     if not totals.counts["done"] and not part:
@@ -81,7 +99,7 @@ def verify(
 def _verify_catalogues(paths: list[str], threads: int | None) -> None:
     failed = False
     for path in paths:
-        problems = catalogues.compare(path, threads or os.cpu_count() or 1)
+        problems = catalogues.compare(path, threads)
         for problem in problems[:_SHOWN]:
             console.print(printable(problem))
         if len(problems) > _SHOWN:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from .. import _core
 from ..errors import ConversionError, TargetError
@@ -12,15 +13,16 @@ from ..jobs.planning import Plan, PlanError
 from ..wording import counted
 
 
-def plan_indexing(paths: Sequence[str], folder: str | None = None) -> Plan:
+def plan_indexing(paths: Sequence[str], folder: str | None = None, objects: Any = None) -> Plan:
     """Plans the indices of archives, each beside its archive or in `folder`, which will be created.
 
     paths: as the readers take them: paths, patterns, brace ranges, and text files that list these
+    objects: what reaches buckets, as the core takes it
 
     Raises PlanError if a pattern finds nothing, a path is a folder, or two archives would have one index.
     """
     try:
-        archives = _core.expand_paths(list(paths))
+        archives = _core.expand_paths(list(paths), objects)
     except RuntimeError as error:
         raise PlanError(str(error)) from error
     archive_of: dict[str, str] = {}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ..files import write_atomically
+from ..files import open_regular, write_atomically
 from ..jobs.outcomes import Outcome
 from ..jobs.planning import PlanError
 from ..version import __version__
@@ -137,7 +137,7 @@ class MixRecord:
         """
         path = os.path.join(folder, RECORD_NAME)
         try:
-            with open(path, "rb") as file:
+            with open_regular(path) as file:
                 content = json.loads(file.read())
         except (FileNotFoundError, NotADirectoryError):
             return None

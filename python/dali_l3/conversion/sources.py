@@ -34,11 +34,13 @@ def refuse_to_export(path: str, name: str | None) -> Refusal:
     return _judge_by_name(path, L3_SUFFIXES, "an L3 file")
 
 
-def refuse_to_verify(path: str, name: str | None) -> Refusal:
-    """For verification of L3 files and images."""
+def refuse_to_verify(path: str, name: str | None, head: bytes | None = None) -> Refusal:
+    """For verification of L3 files and images. head: as above"""
     if name == "L3" or name in READABLE_FORMATS:
         return None
-    return ("skipped", unsupported(name)) if name else _judge_by_name(path, IMAGE_SUFFIXES | L3_SUFFIXES, "an image")
+    if name:
+        return "skipped", unsupported(name)
+    return _judge_by_name(path, IMAGE_SUFFIXES | L3_SUFFIXES, "an image", head)
 
 
 def _judge_by_name(path: str, suffixes: Collection[str], what: str, head: bytes | None = None) -> tuple[Status, str]:

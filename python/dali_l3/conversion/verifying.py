@@ -62,21 +62,26 @@ def verify_file(task: Task, options: ReadOptions = DEFAULT_OPTIONS) -> Outcome:
         if refused:
             return Outcome(task.source, None, *refused, damaged=refused[0] == "failed")
         data = head + file.read()
+    return check_data(task.source, name, data, options)
+
+
+def check_data(source: str, name: str | None, data: bytes, options: ReadOptions) -> Outcome:
+    """The outcome of `verify_file` for the bytes of a file of the format `name`, which is not refused."""
     options = dataclasses.replace(options, reserve=reserve)
     try:
         raw_size, notes = _check_l3(data, options) if name == "L3" else _check_image(data, options)
     except L3Error as error:
-        return Outcome(task.source, None, "failed", str(error), damaged=error.status in _DAMAGE)
+        return Outcome(source, None, "failed", str(error), damaged=error.status in _DAMAGE)
     except DamagedImageError as error:
-        return Outcome(task.source, None, "failed", str(error), damaged=True)
+        return Outcome(source, None, "failed", str(error), damaged=True)
     except OversizeError:
         raise
     except ImageError as error:
-        return Outcome(task.source, None, "skipped", f"cannot be converted: {error}")
+        return Outcome(source, None, "skipped", f"cannot be converted: {error}")
     except ModuleNotFoundError as error:
         reason = f"{error.name} is not installed, try: pip install 'dali-l3[convert]'"
-        return Outcome(task.source, None, "skipped", reason)
-    return Outcome(task.source, None, "done", notes=notes, source_size=len(data), raw_size=raw_size)
+        return Outcome(source, None, "skipped", reason)
+    return Outcome(source, None, "done", notes=notes, source_size=len(data), raw_size=raw_size)
 
 
 def prepare_process() -> None:

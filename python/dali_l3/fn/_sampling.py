@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..files import open_regular
 from ..image_files import StrPath
 
 Subset: TypeAlias = "float | tuple[float, float] | Sequence[int] | Sequence[StrPath] | StrPath | NDArray[Any]"
@@ -102,7 +103,8 @@ def _subset(subset: Any) -> dict[str, Any]:
 def _names(path: Path) -> list[str]:
     """The lines of a file."""
     try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
+        with open_regular(path) as file:
+            lines = file.read().decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise ValueError(f"subset {path} is not a text file in UTF-8: {error}") from error
     names = [line.strip() for line in lines if line.strip()]

@@ -14,7 +14,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..errors import TargetError
+from ..errors import StorageError, TargetError
 from ..wording import counted
 from .interrupting import Interrupted
 from .outcomes import Outcome, Outcomes
@@ -35,21 +35,21 @@ class Totals:
 
     counts: outcomes by status
     left: files that were not tried
-    interrupted, stopped: why the run ended early: by a signal, or because nothing could be written
+    interrupted, stopped: why the run ended early: by a signal, or because nothing could be written, or read
     source_size, target_size, raw_size: sums over files that were done, in bytes
     """
 
     counts: Counter[str]
     left: int = 0
     interrupted: Interrupted | None = None
-    stopped: TargetError | None = None
+    stopped: StorageError | TargetError | None = None
     source_size: int = 0
     target_size: int = 0
     raw_size: int = 0
 
 
 def show(outcomes: Outcomes, total: int, verb: str, report: str | None = None, listing: bool = False) -> Totals:
-    """Shows a run as it happens and returns its totals, also if Interrupted or TargetError ends it early.
+    """Shows a run as it happens and returns its totals, also if Interrupted, StorageError or TargetError ends it early.
 
     outcomes: of all files, as they come; closed at the end
     total: the number of outcomes to come
@@ -83,7 +83,7 @@ def show(outcomes: Outcomes, total: int, verb: str, report: str | None = None, l
                 progress.update(bar, advance=1, rate=_rate(totals, time.monotonic() - start))
         except Interrupted as interruption:
             totals.interrupted = interruption
-        except TargetError as error:
+        except (StorageError, TargetError) as error:
             totals.stopped = error
     totals.left = total - sum(totals.counts.values())
     _list_by_reason("skipped", skipped)

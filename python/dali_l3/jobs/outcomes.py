@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from ..errors import ConversionError, L3Error, TargetError
+from ..errors import ConversionError, L3Error, StorageError, TargetError
 
 Status = Literal["done", "planned", "kept", "skipped", "failed"]
 
@@ -63,6 +63,7 @@ class Outcome:
     page: the page that was read, from 0, if each page of the source becomes a target
     damaged: whether it failed because the content of the file is damaged; set by verification
     unwritable: for a failure to write that other files will have too: the error number of the system, and the folder
+    unreachable: for a failure to read that is none of the file's: the error number, and what was to be read
     """
 
     source: str
@@ -78,6 +79,7 @@ class Outcome:
     page: int | None = None
     damaged: bool = False
     unwritable: tuple[int, str] | None = None
+    unreachable: tuple[int, str] | None = None
 
     @property
     def name(self) -> str:
@@ -87,7 +89,7 @@ class Outcome:
     def to_json(self) -> str:
         """One line of JSON, in ASCII. `page`, counted from 1, and `damaged` are there only where they say something."""
         facts = asdict(self)
-        del facts["unwritable"]
+        del facts["unwritable"], facts["unreachable"]
         page, damaged = facts.pop("page"), facts.pop("damaged")
         if page is not None:
             facts["page"] = page + 1
@@ -121,6 +123,9 @@ def failure(task: Task, error: BaseException) -> Outcome:
         folder = os.path.dirname(error.filename) or os.curdir
         number = error.errno or errno.EIO
         return failed(task, reason, None if number in _OF_ONE_NAME else (number, folder))
+    if isinstance(error, StorageError):
+        unreachable = error.errno or errno.EIO, error.filename or task.source
+        return replace(failed(task, error.strerror or str(error)), unreachable=unreachable)
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
     elif isinstance(error, (L3Error, ConversionError)):

@@ -7,7 +7,7 @@ import errno
 import os
 from collections.abc import Callable
 
-from ..errors import TargetError
+from ..errors import StorageError, TargetError
 from ..wording import counted
 from .interrupting import stopping_on_signals
 from .outcomes import Outcome, Outcomes, Task
@@ -42,10 +42,12 @@ def run_plan(
     ends it at once. Both raise Interrupted in the end. No half-written files are left. For the main thread.
 
     Raises OSError if the folders cannot be prepared. Raises TargetError, which names the folder and says what to do,
-    after a few targets could not be written; the other tasks are not tried.
+    after a few targets could not be written, and StorageError once the storage does not answer; the other tasks are
+    not tried.
     """
     plan.prepare_folders()
     unwritable: list[tuple[int, str]] = []
+    unreachable: list[StorageError] = []
     try:
         with stopping_on_signals(limits.grace) as interrupted:
             outcomes = (run or run_tasks)(
@@ -53,16 +55,20 @@ def run_plan(
                 plan.tasks,
                 workers,
                 initializer,
-                lambda: interrupted() or len(unwritable) >= _MOST_UNWRITABLE,
+                lambda: interrupted() or len(unwritable) >= _MOST_UNWRITABLE or bool(unreachable),
                 limits,
             )
             with contextlib.closing(outcomes):
                 for outcome in outcomes:
                     if outcome.unwritable:
                         unwritable.append(outcome.unwritable)
+                    if outcome.unreachable:
+                        unreachable.append(storage_error(outcome))
                     yield outcome
     finally:
         plan.clear_folders()
+    if unreachable:
+        raise surrender_to_outage(unreachable[0])
     if len(unwritable) >= _MOST_UNWRITABLE:
         number, folder = unwritable[0]
         raise surrender(TargetError(number, os.strerror(number), folder), len(unwritable))
@@ -74,3 +80,16 @@ def surrender(error: TargetError, files: int = 1) -> TargetError:
     advice = _ADVICE.get(number, "make it writable and run it again")
     what = f"{counted(files, 'file')} could not be written"
     return TargetError(number, f"{error.strerror}: the run was stopped after {what}; {advice}", error.filename)
+
+
+def storage_error(outcome: Outcome) -> StorageError:
+    """What an outcome that has `unreachable` failed for."""
+    assert outcome.unreachable
+    number, path = outcome.unreachable
+    return StorageError(number, outcome.reason, path)
+
+
+def surrender_to_outage(error: StorageError) -> StorageError:
+    """The error that ends a run because the storage does not answer, or not to us, and says what to do."""
+    advice = "no file is to blame, so the run was stopped; run it again to go on when the storage is within reach"
+    return StorageError(error.errno, f"{error.strerror}: {advice}", error.filename)

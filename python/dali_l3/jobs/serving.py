@@ -8,7 +8,7 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
@@ -19,6 +19,9 @@ READY = "ready"
 
 SMALL = 1 << 25
 """Bytes: tasks that need no more than that need not ask for them. It is part of what every worker may take."""
+
+WAITS, GOES_ON = "waits", "goes on"
+"""Messages around the time that a worker waits for a storage that is far away, which is no time of its task."""
 
 _PR_SET_PDEATHSIG = 1
 
@@ -52,6 +55,19 @@ def reserve(raw: int, times: int = 2) -> None:
         _parent.recv()
     except EOFError:  # nobody waits for the image any more
         sys.exit()
+
+
+@contextlib.contextmanager
+def waiting_for_storage() -> Iterator[None]:
+    """Around requests to a service, which has limits of time of its own. Does nothing outside of worker processes."""
+    if _parent is None:
+        yield
+        return
+    _parent.send(WAITS)
+    try:
+        yield
+    finally:
+        _parent.send(GOES_ON)
 
 
 def serve(connection: Connection, function: Callable[[Task], Outcome], initializer: Callable[[], None] | None) -> None:

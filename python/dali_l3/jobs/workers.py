@@ -27,7 +27,7 @@ from typing import Any, cast
 from ..memory import anonymous_memory, available_memory
 from .interrupting import GRACE
 from .outcomes import Outcome, Outcomes, Task, failed
-from .serving import READY, SMALL, MemoryRequest, serve
+from .serving import GOES_ON, READY, SMALL, WAITS, MemoryRequest, serve
 
 _TICK = 0.1  # seconds between two looks at the workers' time and memory
 _LONGEST_LOOK = 1.0  # seconds that pass at most from one look to the next: more is time in which nobody looked
@@ -47,8 +47,8 @@ _DIED = "the worker process died (out of memory, or a crash in a library)"
 class Limits:
     """Limits on time and memory of tasks.
 
-    timeout: seconds for each task, without the time that it waits for memory; None: 60, and 2 more for each million
-        bytes of its file and of its pixels; 0: no limit
+    timeout: seconds for each task, without the time that it waits for memory or for a bucket; None: 60, and 2 more for
+        each million bytes of its file and of its pixels; 0: no limit
     memory: bytes for all workers together; None: nine tenths of what is available at the start
     grace: seconds that running tasks have to finish when a run is stopped or abandoned
     """
@@ -102,6 +102,7 @@ class _Attempt:
     is_second: whether its worker died the first time
     raw, needed: as its worker announced them, see MemoryRequest; 0 before that
     is_waiting: for memory
+    is_away: waiting for a storage
     spent: seconds of work
     seen: when that was last added up
     """
@@ -112,6 +113,7 @@ class _Attempt:
     raw: int = 0
     needed: int = 0
     is_waiting: bool = False
+    is_away: bool = False
     spent: float = 0.0
     seen: float = field(default_factory=time.monotonic)
 
@@ -318,6 +320,12 @@ class Pool:
             attempt.work()
             attempt.raw, attempt.needed = attempt.raw + message.raw, max(attempt.needed, message.needed)
             attempt.is_waiting = True
+        elif message == WAITS:
+            attempt.work()
+            attempt.is_away = True
+        elif message == GOES_ON:
+            attempt.is_away = False
+            attempt.seen = time.monotonic()
         else:
             worker.attempt = None
             return cast(Outcome, message)
@@ -337,7 +345,7 @@ class Pool:
     def _judge(self, worker: _Worker) -> Outcome | None:
         """Gives a task up that takes too much."""
         attempt = worker.attempt
-        if not attempt or not worker.is_ready or attempt.is_waiting or worker.connection.poll():
+        if not attempt or not worker.is_ready or attempt.is_waiting or attempt.is_away or worker.connection.poll():
             return None
         attempt.work()
         limit, memory = attempt.time_limit(self._limits.timeout), anonymous_memory(worker.process.pid or 0)

@@ -1,14 +1,17 @@
 """Buckets by way of fsspec: s3://BUCKET/KEY needs s3fs, gs://BUCKET/KEY needs gcsfs.
 
 An object appears whole or not at all: with its PUT, or with the end of an upload in parts. Credentials, endpoints and
-retries are those of s3fs and gcsfs. Imports fsspec, so only who has a bucket imports this.
+retries are those of s3fs and gcsfs: what still fails after these because of the service, of the way to it or of the
+credentials raises StorageError. Imports fsspec, so only who has a bucket imports this.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -16,9 +19,11 @@ from typing import Any, BinaryIO
 import fsspec
 
 from .. import _core
-from ..errors import ConversionError, TargetError
+from ..errors import ConversionError, StorageError, TargetError
 from ..jobs.outcomes import Outcome
 from ..jobs.planning import PlanError
+from ..jobs.serving import waiting_for_storage
+from .shards import is_index_of
 from .storage import Entry, Storage
 
 _PATTERN = "*?["
@@ -31,6 +36,31 @@ _NUMBERS: dict[type[BaseException], int] = {
     PermissionError: errno.EACCES,
     FileExistsError: errno.EEXIST,
     TimeoutError: errno.ETIMEDOUT,
+}
+_NOT_OF_ONE_OBJECT = {  # exceptions, by the modules that have them once they are in use
+    "aiohttp": ("ClientError",),
+    "botocore.exceptions": (
+        "ConnectionError",
+        "CredentialRetrievalError",
+        "HTTPClientError",
+        "IncompleteReadError",
+        "NoCredentialsError",
+        "PartialCredentialsError",
+        "TokenRetrievalError",
+    ),
+    "gcsfs.retry": ("ChecksumError",),
+    "google.auth.exceptions": ("GoogleAuthError",),
+    "requests.exceptions": ("RequestException",),
+}
+_PASSING = {401, 408, 429}  # statuses below 500 that tell nothing of the object
+_CREDENTIALS = {  # codes of S3; HEAD has none, and no 400 but for these
+    "400",
+    "ExpiredToken",
+    "InvalidAccessKeyId",
+    "InvalidToken",
+    "RequestTimeTooSkewed",
+    "SignatureDoesNotMatch",
+    "TokenRefreshRequired",
 }
 
 
@@ -86,6 +116,13 @@ class BucketStorage(Storage):
             else:
                 yield entry
 
+    def objects(self, folder: str) -> list[tuple[str, int]]:
+        """The keys of all objects below a folder, relative to it, and their sizes in bytes."""
+        root = self._objects._strip_protocol(folder).rstrip("/")
+        with _errors(folder):
+            found = self._objects.find(root, detail=True)
+        return [(name[len(root) + 1 :], facts["size"] or 0) for name, facts in found.items() if name != root]
+
     def folders(self, folder: str) -> list[str]:
         names = [os.path.basename(name.rstrip("/")) for name, is_file, _ in self._listing(folder) if not is_file]
         return sorted(name for name in names if name and not name.startswith("."))
@@ -106,8 +143,12 @@ class BucketStorage(Storage):
                 yield facts["name"], _is_file(facts["name"], facts), facts["size"] or 0
 
     def entry(self, path: str) -> Entry:
-        with _errors(path):
-            facts = self._objects.info(path)
+        try:
+            with _errors(path):
+                facts = self._objects.info(path)
+        except PermissionError:
+            self.read(path, 0, 1)  # to learn why: an answer to HEAD has no words
+            raise
         if not _is_file(path, facts):
             raise FileNotFoundError(errno.ENOENT, "no such object", path)
         return _entry(path, facts)
@@ -122,12 +163,14 @@ class BucketStorage(Storage):
 
     def index_of(self, archive: str) -> bytes:
         """The index beside the archive if it fits, else what is found in the archive, which is fetched for that."""
-        size = self.entry(archive).size
-        fits = f"size={size}".encode()
         with contextlib.suppress(FileNotFoundError):
             index = self.read(_core.default_index_path(archive))
-            if fits in index.partition(b"\n")[0].split(b" "):
+            if is_index_of(index, self.entry(archive).size):
                 return index
+        return self.make_index(archive)
+
+    def make_index(self, archive: str) -> bytes:
+        size = self.entry(archive).size
         with _temporary_file() as file:
             while file.tell() < size:  # without get_file, which may remove the file if it fails
                 block = self.read(archive, file.tell(), _BLOCK)
@@ -222,13 +265,47 @@ def _temporary_file() -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _errors(path: str, kind: type[OSError] = OSError) -> Iterator[None]:
-    """Turns whatever the libraries of a bucket raise into errors of the system about `path`."""
+    """Turns whatever the libraries of a bucket raise into errors of the system about `path`; around a request."""
     try:
-        yield
+        with waiting_for_storage():
+            yield
     except Exception as error:
+        if kind is OSError and _is_of_service(error):
+            kind = StorageError
         known = (number for types, number in _NUMBERS.items() if isinstance(error, types))
         number = getattr(error, "errno", None) or next(known, errno.EIO)
         reason = getattr(error, "strerror", None) or str(error)
         if " " not in reason:  # some say only which object it was
             reason = os.strerror(number)
         raise kind(number, reason, path) from error
+
+
+def _is_of_service(error: BaseException | None) -> bool:
+    """Whether not the object that was asked for is to blame, but the service, the way to it or our credentials."""
+    while error and not isinstance(error, FileNotFoundError):
+        status, code = _answer_of(error)
+        if status is not None:
+            return status >= 500 or status in _PASSING or code in _CREDENTIALS
+        if isinstance(error, (ConnectionError, TimeoutError, asyncio.TimeoutError, *_library_errors())):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _answer_of(error: BaseException) -> tuple[int | None, str]:
+    """The status of HTTP, if it was an answer that an exception tells of, and the code in the answer's text."""
+    response = getattr(error, "response", None)
+    if isinstance(response, dict):  # of botocore
+        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        return status, str(response.get("Error", {}).get("Code", ""))
+    for name in ("status", "code"):  # of aiohttp, of gcsfs
+        status = getattr(error, name, None)
+        if isinstance(status, int) or (isinstance(status, str) and status.isdecimal()):
+            return int(status), ""
+    return None, ""
+
+
+def _library_errors() -> Iterator[type[BaseException]]:
+    for module, names in _NOT_OF_ONE_OBJECT.items():
+        if module in sys.modules:
+            yield from (getattr(sys.modules[module], name) for name in names)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
@@ -17,6 +19,7 @@ from .storage import Storage, find_storage
 _VERSION = 1
 _CURE = "restore it, or convert to another folder"
 _MANIFEST = "manifest.json"
+_AMENDED = "amended"
 
 Order = Literal["drawn", "source"]
 
@@ -99,24 +102,46 @@ class Manifest:
 
     def samples_of(self, unit: int) -> list[Sample]:
         """The samples of a unit, in their order. Raises PlanError if the file is damaged, OSError."""
-        return self._samples(self.units[unit])
+        try:
+            return self._amended(unit)
+        except FileNotFoundError:
+            return self._samples(self._lines(self.units[unit]), self.samples_file)
 
     def samples(self) -> list[Sample]:
-        """The samples of all units, by a single request. Raises as `samples_of`."""
-        return self._samples(Part(0, self.passed_over.begin, sum(part.count for part in self.units)))
+        """The samples of all units, all but amended ones by a single request. Raises as `samples_of`."""
+        count = sum(part.count for part in self.units)
+        samples = self._samples(self._lines(Part(0, self.passed_over.begin, count)), self.samples_file)
+        begins = [0, *itertools.accumulate(part.count for part in self.units)]
+        names = self.storage.sizes(f"{self.folder}/{_AMENDED}")
+        for unit in (unit for unit in range(len(self.units)) if unit_file(unit) in names):
+            samples[begins[unit] : begins[unit + 1]] = self._amended(unit)
+        return samples
 
-    def _samples(self, part: Part) -> list[Sample]:
+    def amend(self, unit: int, samples: Iterable[Sample]) -> None:
+        """Takes samples in the place of those of a unit: the same, of which files were replaced. Raises TargetError."""
+        text = "".join(f"{sample.to_json()}\n" for sample in samples)
+        self.storage.write(f"{self.folder}/{_AMENDED}/{unit_file(unit)}", text.encode("ascii"))
+
+    def _amended(self, unit: int) -> list[Sample]:
+        """The samples that a unit has got later. Raises FileNotFoundError if it has those of the beginning."""
+        name = f"{_AMENDED}/{unit_file(unit)}"
+        lines = self.storage.read(f"{self.folder}/{name}").splitlines()
+        if len(lines) != self.units[unit].count:
+            raise self._damaged(name)
+        return self._samples(lines, name)
+
+    def _samples(self, lines: list[bytes], name: str) -> list[Sample]:
         try:
-            return [Sample.from_json(line) for line in self._lines(part)]
+            return [Sample.from_json(line) for line in lines]
         except (KeyError, TypeError, ValueError) as error:
-            raise self._damaged() from error
+            raise self._damaged(name) from error
 
     def outcomes_passed_over(self) -> list[Outcome]:
         """The outcomes of files that belong to no sample. Raises as `samples_of`."""
         try:
             return [Outcome.from_json(line) for line in self._lines(self.passed_over)]
         except (KeyError, TypeError, ValueError) as error:
-            raise self._damaged() from error
+            raise self._damaged(self.samples_file) from error
 
     def make_folders(self) -> None:
         """Makes the folders of the output, even empty ones: readers number classes by them. Raises as `samples_of`."""
@@ -126,11 +151,11 @@ class Manifest:
     def _lines(self, part: Part) -> list[bytes]:
         lines = self.storage.read(f"{self.folder}/{self.samples_file}", part.begin, part.size).splitlines()
         if len(lines) != part.count:
-            raise self._damaged()
+            raise self._damaged(self.samples_file)
         return lines
 
-    def _damaged(self) -> PlanError:
-        return PlanError(f"{self.folder}/{self.samples_file}: damaged; {_CURE}")
+    def _damaged(self, name: str) -> PlanError:
+        return PlanError(f"{self.folder}/{name}: damaged; {_CURE}")
 
     def create(self) -> bool:
         """Writes the manifest, unless there is one. The file of samples must be there."""
@@ -165,3 +190,8 @@ class Manifest:
 def conversion_folder(target: str) -> str:
     """The folder beside the output folder `target` that knows how far its conversion is."""
     return target.rstrip("/") + ".conversion"
+
+
+def unit_file(unit: int) -> str:
+    """The name of a file that tells of a unit."""
+    return f"{unit:06d}.jsonl"

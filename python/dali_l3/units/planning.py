@@ -10,8 +10,10 @@ import json
 from ..images.reading import prepare_process
 from ..jobs.outcomes import Outcome
 from ..jobs.planning import PlanError
+from ..jobs.running import storage_error, surrender_to_outage
 from ..jobs.workers import run_tasks
 from .manifest import Manifest, Part, Settings, conversion_folder
+from .records import failed_samples
 from .sample_conversion import Converted, convert_sample, task_of
 from .samples import Sample, check_names, files_of_folder, samples_of_archives, samples_of_folder
 from .shards import member_size
@@ -139,6 +141,8 @@ def _growth(samples: list[Sample], settings: Settings, workers: int | None) -> f
     before = after = 0
     with contextlib.closing(run_tasks(convert_sample, tasks.values(), workers, prepare_process)) as outcomes:
         for outcome in outcomes:
+            if outcome.unreachable:  # of fewer samples, other shards would be made
+                raise surrender_to_outage(storage_error(outcome))
             if isinstance(outcome, Converted):
                 members = tasks[outcome.target or ""].sample.members  # files come in their order
                 images = [place for place, member in enumerate(members) if member.is_image]
@@ -165,6 +169,9 @@ def _check_unchanged(manifest: Manifest) -> None:
     samples, _ = _list(manifest.settings)
     planned = set(manifest.samples())
     new, gone = set(samples) - planned, planned.difference(samples)
+    if new or gone:  # those that failed may be replaced, or removed: nothing was made of them
+        failed = failed_samples(manifest)
+        new, gone = ({sample for sample in some if sample.source not in failed} for some in (new, gone))
     if not new and not gone:
         return
     changed = {sample.key for sample in new} & {sample.key for sample in gone}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -13,7 +14,9 @@ from dataclasses import dataclass
 
 from ..jobs.outcomes import Outcome
 from ..jobs.planning import PlanError
-from .manifest import Manifest
+from .manifest import Manifest, unit_file
+from .samples import Sample
+from .storage import find_storage
 
 _AT_ONCE = 16  # records that are read: those in a bucket are far away
 
@@ -65,7 +68,7 @@ def done_units(manifest: Manifest, units: Iterable[int] | None = None) -> Iterat
     storage = manifest.storage
     size_of = storage.size_finder()
     names = storage.sizes(f"{manifest.folder}/records")
-    there = (unit for unit in (range(len(manifest.units)) if units is None else units) if _name(unit) in names)
+    there = (unit for unit in (range(len(manifest.units)) if units is None else units) if unit_file(unit) in names)
     with ThreadPoolExecutor(_AT_ONCE) as readers:
         while some := list(itertools.islice(there, _AT_ONCE)):
             for record in readers.map(functools.partial(Record.load, manifest), some):
@@ -85,10 +88,37 @@ def find_record(manifest: Manifest, unit: int) -> Record | None:
 
 
 def forget_failures(manifest: Manifest, units: Iterable[int]) -> None:
-    """Removes the records of units in which samples failed, so that these units are done again."""
+    """Removes the records of units in which samples failed, so that these units are done again.
+
+    The manifest takes the files of those samples as they are now, for they may have been replaced by good ones.
+    """
     for record in done_units(manifest, units):
-        if any(outcome.status == "failed" for outcome in record.outcomes):
-            manifest.storage.remove(_path(manifest, record.unit))
+        if not any(outcome.status == "failed" for outcome in record.outcomes):
+            continue
+        samples = manifest.samples_of(record.unit)
+        pairs = zip(samples, record.outcomes, strict=True)
+        now = [_as_it_is_now(sample) if outcome.status == "failed" else sample for sample, outcome in pairs]
+        if now != samples:
+            manifest.amend(record.unit, now)
+        manifest.storage.remove(_path(manifest, record.unit))
+
+
+def _as_it_is_now(sample: Sample) -> Sample:
+    """A sample of files that may have changed. One in an archive stays: with that, others would have changed, too."""
+    members = []
+    for member in sample.members:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # the attempt to read it will tell
+            if member.offset is None:
+                entry = find_storage(member.path).entry(member.path)
+                member = dataclasses.replace(member, size=entry.size, version=entry.version)
+        members.append(member)
+    return dataclasses.replace(sample, members=tuple(members))
+
+
+def failed_samples(manifest: Manifest) -> set[str]:
+    """The sources of the samples that failed in units that are done."""
+    outcomes = itertools.chain.from_iterable(record.outcomes for record in done_units(manifest))
+    return {outcome.source for outcome in outcomes if outcome.status == "failed"}
 
 
 def kept(record: Record) -> Iterator[Outcome]:
@@ -98,30 +128,31 @@ def kept(record: Record) -> Iterator[Outcome]:
         yield dataclasses.replace(outcome, status="kept", reason="done before") if is_kept else outcome
 
 
-@dataclass(frozen=True)
-class State:
-    """How far a conversion is. units, done: units in all, and those that are done. samples: by status, and "left"."""
+class Survey:
+    """The outcomes of all samples so far, and of what belongs to none, once; and then how far the conversion is.
 
-    units: int
-    done: int
-    samples: Counter[str]
+    units, done: units in all, and those that are done
+    samples: by status, and "left"
 
+    Raises as `Record.load`.
+    """
 
-def state_of(manifest: Manifest) -> State:
-    """How far a conversion is. Raises as `Record.load`."""
-    samples: Counter[str] = Counter(outcome.status for outcome in manifest.outcomes_passed_over())
-    samples["left"] = sum(part.count for part in manifest.units)
-    done = 0
-    for record in done_units(manifest):
-        done += 1
-        samples.update(outcome.status for outcome in record.outcomes)
-        samples["left"] -= len(record.outcomes)
-    return State(len(manifest.units), done, samples)
+    def __init__(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+        self.units, self.done = len(manifest.units), 0
+        self.samples = Counter({"left": sum(part.count for part in manifest.units)})
+
+    def __iter__(self) -> Iterator[Outcome]:
+        for outcome in self._manifest.outcomes_passed_over():
+            self.samples[outcome.status] += 1
+            yield outcome
+        for record in done_units(self._manifest):
+            self.done += 1
+            self.samples["left"] -= len(record.outcomes)
+            for outcome in record.outcomes:
+                self.samples[outcome.status] += 1
+                yield outcome
 
 
 def _path(manifest: Manifest, unit: int) -> str:
-    return f"{manifest.folder}/records/{_name(unit)}"
-
-
-def _name(unit: int) -> str:
-    return f"{unit:06d}.jsonl"
+    return f"{manifest.folder}/records/{unit_file(unit)}"

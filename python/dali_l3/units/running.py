@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import fields
 
-from ..errors import TargetError
+from ..errors import StorageError, TargetError
 from ..images.reading import prepare_process
 from ..jobs.interrupting import stopping_on_signals
 from ..jobs.outcomes import Outcome, Outcomes
-from ..jobs.running import surrender
+from ..jobs.running import storage_error, surrender, surrender_to_outage
 from ..jobs.workers import DEFAULT_LIMITS, Limits, Pool
 from .manifest import Manifest
 from .records import Record, find_record
@@ -34,8 +34,8 @@ def run_unit(
     workers, limits, stopped: as `run_tasks` takes them
 
     Returns None if it was stopped before it was done. Then, and if anything is raised, the unit is left to be done.
-    Raises TargetError, which says what to do, if its output cannot be written, PlanError if the manifest is damaged,
-    OSError.
+    Raises TargetError, which says what to do, if its output cannot be written, StorageError, which does so, too, if the
+    storage of the source does not answer, PlanError if the manifest is damaged, OSError.
     """
     with Pool(convert_sample, workers, prepare_process, stopped, limits, manifest.units[unit].count) as pool:
         return do_unit(manifest, unit, pool)
@@ -48,13 +48,15 @@ def do_unit(manifest: Manifest, unit: int, pool: Pool) -> Record | None:
     places = {task.target: place for place, task in enumerate(tasks)}
     try:
         with contextlib.closing(pool.run(tasks)) as results:
-            in_turn = in_order(_unless_unwritable(results), lambda result: places[result.target or ""])
+            in_turn = in_order(_unless_no_fault_of_samples(results), lambda result: places[result.target or ""])
             record = _collect(manifest, unit, in_turn, len(tasks))
         record.save(manifest)
     except _StoppedError:
         return None
     except TargetError as error:
         raise surrender(error) from error
+    except StorageError as error:
+        raise surrender_to_outage(error) from error
     return record
 
 
@@ -81,9 +83,11 @@ def _collect(manifest: Manifest, unit: int, results: Iterable[Outcome], count: i
     return Record(unit, writer.sizes if writer else outputs, tuple(outcomes))
 
 
-def _unless_unwritable(results: Outcomes) -> Outcomes:
-    """Passes results on. Raises TargetError for one that says that nothing can be written."""
+def _unless_no_fault_of_samples(results: Outcomes) -> Outcomes:
+    """Passes results on. Raises TargetError or StorageError for one that says that others fare no better."""
     for result in results:
+        if result.unreachable:
+            raise storage_error(result)
         if result.unwritable:
             number, folder = result.unwritable
             raise TargetError(number, result.reason, folder)

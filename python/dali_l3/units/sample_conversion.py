@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
+import os
 from dataclasses import dataclass
 
 from ..codec import decode, peek
 from ..conversion.sources import refuse_to_convert
-from ..errors import ConversionError, TargetError
+from ..errors import ConversionError, StorageError, TargetError
 from ..images.formats import find_format
 from ..images.reading import read_as_stored, turn_upright
 from ..images.resizing import RESIZING_MEMORY, resize_image
@@ -19,7 +21,7 @@ from ..jobs.outcomes import Outcome, Status, Task, reporting
 from ..jobs.serving import reserve
 from .manifest import Settings
 from .samples import Member, Sample, target_names
-from .storage import find_storage
+from .storage import find_storage, is_in_bucket
 
 _HEAD = 1024  # bytes that tell what a file is that is no image
 
@@ -81,7 +83,7 @@ def convert_sample(task: Task) -> Outcome:
             raw_size += image.raw_size
             format = format or image.format
         else:
-            files.append((name, _read(member)))
+            files.append((name, _read(member, settings)))
     if sample.label:
         files.append((f"{sample.key}.cls", sample.label.encode()))
     target_size = sum(len(data) for _, data in files)
@@ -137,7 +139,7 @@ class _RefusedError(Exception):
 
 def _convert(member: Member, settings: Settings) -> _Image:
     """Takes no more memory than `conversion.converting.convert_file`."""
-    data = _read(member)
+    data = _read(member, settings)
     signature = sniff(data[:HEAD_SIZE])
     if signature == "L3" and (settings.shards or member.offset is not None):
         info = peek(data)
@@ -170,13 +172,23 @@ def _convert(member: Member, settings: Settings) -> _Image:
     return _Image(prepared.data, notes + prepared.notes, raw_size, format.name)
 
 
-def _read(member: Member) -> bytes:
-    """The bytes of a file. Raises ConversionError if it is no longer the one that the manifest lists."""
+def _read(member: Member, settings: Settings) -> bytes:
+    """The bytes of a file. Raises ConversionError if it is no longer the one that the manifest lists, OSError."""
     storage = find_storage(member.path)
-    entry = storage.entry(member.path)
+    try:
+        entry = storage.entry(member.path)
+    except FileNotFoundError:
+        _check_mounted(settings.source if member.offset is None else os.path.dirname(member.path))
+        raise
     if entry.version != member.version or (member.offset is None and entry.size != member.size):
         raise ConversionError(f"{member.path}: has changed since the conversion was begun")
     data = storage.read(member.path, member.offset or 0, member.size)
     if len(data) != member.size:
         raise ConversionError(f"{member.path}: ends before byte {(member.offset or 0) + member.size}")
     return data
+
+
+def _check_mounted(folder: str) -> None:
+    """Raises StorageError if all of the source is gone, and not a file of it."""
+    if not is_in_bucket(folder) and not os.path.isdir(folder):
+        raise StorageError(errno.ENOENT, "the folder of the source is not there", folder)

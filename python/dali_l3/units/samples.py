@@ -163,11 +163,11 @@ def _samples_of_group(folder: str, key: str, group: list[Entry]) -> Listing:
             members.append(Member(extension, path, entry.size, entry.version))
         else:
             yield Outcome(path, None, "skipped", "no suffix of an image")
-    if any("." not in member.extension and _is_image(member) for member in members):
+    if any("." not in member.extension and is_image(member) for member in members):
         yield _sample(key, members)
         return
     for member in members:
-        if _is_image(member):
+        if is_image(member):
             stem, _, suffix = f"{os.path.basename(key)}.{member.extension}".rpartition(".")
             own_key = os.path.join(os.path.dirname(key), stem.replace(".", "_"))
             yield _sample(own_key, [replace(member, extension=suffix)])
@@ -188,30 +188,43 @@ def samples_of_archives(storage: Storage, archives: list[str]) -> Listing:
     for _, sample in samples:
         if ".." in sample.key.split("/"):
             yield Outcome(sample.source, None, "failed", "its name leads out of the folder")
-        elif not any(map(_is_image, sample.members)):
+        elif not any(map(is_image, sample.members)):
             yield Outcome(sample.source, None, "skipped", "the sample has no image")
         else:
             yield sample
 
 
 def _samples_of_archive(storage: Storage, archive: str) -> Iterator[tuple[str, Sample]]:
-    version = storage.entry(archive).version
-    first, *lines = storage.index_of(archive).splitlines()
-    is_quoted = b"names=percent" in first
     numbers: dict[str, int] = defaultdict(int)
-    for line in lines:
-        members = []
-        words = line.split(b" ")
-        for _, offset, size, word in zip(*[iter(words)] * 4, strict=True):
-            name = os.fsdecode(unquote_to_bytes(word) if is_quoted else word)
-            folder, _, base = name.rpartition("/")
-            stem, _, extension = base.partition(".")
-            key = "/".join([part for part in folder.split("/") if part not in ("", ".")] + [stem])
-            members.append(Member(extension, archive, int(size), version, int(offset)))
+    for names, members in _groups_of_archive(storage, archive):
+        folder, _, base = names[-1].rpartition("/")
+        stem = base.partition(".")[0]
+        key = "/".join([part for part in folder.split("/") if part not in ("", ".")] + [stem])
         numbers[key] += 1
         if numbers[key] > 1:
             key += f"-{numbers[key]}"
         yield archive, _sample(key, members)
+
+
+def members_of_archive(storage: Storage, archive: str) -> Iterator[tuple[str, Member]]:
+    """The files of samples in a tar archive, with their names there."""
+    for names, members in _groups_of_archive(storage, archive):
+        yield from zip(names, members, strict=True)
+
+
+def _groups_of_archive(storage: Storage, archive: str) -> Iterator[tuple[list[str], list[Member]]]:
+    """The names of the files of each sample, and the files."""
+    version = storage.entry(archive).version
+    first, *lines = storage.index_of(archive).splitlines()
+    is_quoted = b"names=percent" in first
+    for line in lines:
+        names, members = [], []
+        for _, offset, size, word in zip(*[iter(line.split(b" "))] * 4, strict=True):
+            name = os.fsdecode(unquote_to_bytes(word) if is_quoted else word)
+            extension = os.path.basename(name).partition(".")[2]
+            names.append(name)
+            members.append(Member(extension, archive, int(size), version, int(offset)))
+        yield names, members
 
 
 def _sample(key: str, members: list[Member]) -> Sample:
@@ -219,17 +232,18 @@ def _sample(key: str, members: list[Member]) -> Sample:
 
     An array (.npy) beside an image need not be one.
     """
-    if len(members) == 1 and _is_image(members[0]):
+    if len(members) == 1 and is_image(members[0]):
         return Sample(key, (members[0],))
-    has_image = any(_is_image(member) and not member.extension.endswith("npy") for member in members)
+    has_image = any(is_image(member) and not member.extension.endswith("npy") for member in members)
     told = [
-        replace(member, is_image=_is_image(member) and not (has_image and member.extension.endswith("npy")))
+        replace(member, is_image=is_image(member) and not (has_image and member.extension.endswith("npy")))
         for member in members
     ]
     return Sample(key, tuple(sorted(told, key=lambda member: (not member.is_image, "." in member.extension))))
 
 
-def _is_image(member: Member) -> bool:
+def is_image(member: Member) -> bool:
+    """Whether a file is one by its name."""
     return member.extension.rpartition(".")[2].lower() in _EXTENSIONS
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 from abc import ABC, abstractmethod
@@ -11,13 +12,31 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from .. import _core
-from ..errors import ConversionError
+from ..errors import ConversionError, StorageError
 from ..files import create_atomically, open_regular, remove_stale_partials, target_errors, write_atomically, writing
 from ..jobs.outcomes import Outcome
 from ..jobs.planning import PlanError
 from ..jobs.walking import Found, scan
 
 _FOLDERS = 4096  # whose listings are kept, where files are far away
+_AWAY = {  # errors of file systems that are far away, and of processes with too many files open
+    errno.ECONNABORTED,
+    errno.ECONNREFUSED,
+    errno.ECONNRESET,
+    errno.EHOSTDOWN,
+    errno.EHOSTUNREACH,
+    errno.EMFILE,
+    errno.ENETDOWN,
+    errno.ENETRESET,
+    errno.ENETUNREACH,
+    errno.ENFILE,
+    errno.ENODEV,
+    errno.ENOTCONN,
+    errno.EREMOTEIO,
+    errno.ESHUTDOWN,
+    errno.ESTALE,
+    errno.ETIMEDOUT,
+}
 
 
 @dataclass(frozen=True)
@@ -35,7 +54,8 @@ class Entry:
 
 
 class Storage(ABC):
-    """Files by their paths, which are those that users write. What cannot be read raises OSError.
+    """Files by their paths, which are those that users write. What cannot be read raises OSError; StorageError, if that
+    is no fault of the file.
 
     What is written appears whole or not at all, with the folders above it, and is on the disk when a method returns.
     Raises TargetError if it cannot be written.
@@ -55,6 +75,10 @@ class Storage(ABC):
     @abstractmethod
     def files(self, folder: str) -> Iterator[Entry | Outcome]:
         """All files below a folder in a fixed order, and outcomes for what is passed over or cannot be read."""
+
+    def objects(self, folder: str) -> list[tuple[str, int]]:
+        """The paths of all files below a folder of a bucket, relative to it, and their sizes in bytes, as they come."""
+        raise NotImplementedError(f"{folder} is not in a bucket")
 
     @abstractmethod
     def folders(self, folder: str) -> list[str]:
@@ -89,9 +113,13 @@ class Storage(ABC):
     def read(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
         """`size` bytes from `offset` on, or fewer if the file ends before; None: all of them."""
 
-    @abstractmethod
     def index_of(self, archive: str) -> bytes:
         """The text of the index of a tar archive, as `dali-l3 index` writes it. Raises ConversionError if it is bad."""
+        return self.make_index(archive)
+
+    @abstractmethod
+    def make_index(self, archive: str) -> bytes:
+        """The same, from the archive itself, whatever index lies beside it."""
 
     @abstractmethod
     def write(self, path: str, data: bytes, version: str = "") -> None:
@@ -143,6 +171,8 @@ class LocalStorage(Storage):
                 path = os.path.join(folder, found.path)
                 try:
                     entry = self.entry(path)
+                except StorageError:  # for this time only: nobody may take the file for one that cannot be read
+                    raise
                 except OSError as error:
                     yield Outcome(path, None, "failed", error.strerror or str(error))
                 else:
@@ -180,15 +210,16 @@ class LocalStorage(Storage):
         return size_of
 
     def entry(self, path: str) -> Entry:
-        status = os.stat(path)
+        with _source_errors(path):
+            status = os.stat(path)
         return Entry(path, status.st_size, str(status.st_mtime_ns))
 
     def read(self, path: str, offset: int = 0, size: int | None = None) -> bytes:
-        with open_regular(path) as file:
+        with _source_errors(path), open_regular(path) as file:
             file.seek(offset)
             return file.read() if size is None else file.read(size)
 
-    def index_of(self, archive: str) -> bytes:
+    def make_index(self, archive: str) -> bytes:
         try:
             return _core.index_text(archive)
         except ValueError as error:
@@ -217,6 +248,17 @@ class LocalStorage(Storage):
             remove_stale_partials(path)
 
 
+@contextlib.contextmanager
+def _source_errors(path: str) -> Iterator[None]:
+    """Turns errors of the system that are no file's fault into StorageError."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _AWAY:
+            raise StorageError(error.errno, error.strerror, path) from error
+        raise
+
+
 _LOCAL = LocalStorage()
 _BUCKETS = {"s3": "s3fs", "gs": "gcsfs"}  # schemes, and the packages that they need
 
@@ -225,6 +267,12 @@ def is_in_bucket(path: str) -> bool:
     """Whether a path is not one of this machine, but SCHEME://…"""
     scheme, separator, _ = path.partition("://")
     return bool(separator) and scheme.isalnum()
+
+
+def names_archives(path: str) -> bool:
+    """Whether a path of this machine stands for tar archives: by its name, or as a pattern or a range."""
+    is_pattern = any(char in path for char in "*?[{") and not os.path.exists(path)
+    return is_pattern or (path.endswith(".tar") and not os.path.isdir(path))
 
 
 def find_storage(path: str) -> Storage:

@@ -127,6 +127,8 @@ TEST(paths_as_people_write_them) {
   CHECK(has(error_of([&] { expand_paths("paths", {"s3://bucket/*.tar"}); }), "is a URI"));
   write(root + "nested.txt", "list.txt\n");
   CHECK(has(failure("nested.txt"), "another list"));
+  CHECK_EQUAL(mkfifo((root + "fifo.txt").c_str(), 0600), 0);  // which nobody ever writes to
+  CHECK(has(failure("fifo.txt"), "fifo.txt, which cannot be opened: is not a regular file"));
 }
 
 TEST(samples_and_their_components) {

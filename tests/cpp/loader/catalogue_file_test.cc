@@ -148,6 +148,53 @@ TEST(a_catalogue_lists_what_the_folder_does) {
   CHECK(error_of([&] { list_dataset(both); }).starts_with("The argument catalogue excludes"));
 }
 
+TEST(what_readers_would_refuse_is_not_written) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/train.l3cat";
+  const auto error = [&](uint64_t samples, uint64_t companions, uint64_t columns) {
+    return error_of([&] { check_can_hold(path, samples, companions, columns); });
+  };
+  CHECK_EQUAL(error(2147483647, 4095, 1048576), "");
+  CHECK_EQUAL(error(2147483648, 0, 0), path + ": a catalogue holds at most 2147483647 samples, and not 2147483648");
+  CHECK_EQUAL(error(1, 4096, 0), path + ": a catalogue holds at most 4095 companions, and not 4096");
+  CHECK_EQUAL(error(1, 0, 1048577), path + ": a catalogue holds at most 1048576 label columns, and not 1048577");
+  for (const size_t companions : {4095, 4096}) {
+    Catalogue catalogue;
+    catalogue.entries.push_back({.file = {.path = "a.png"}, .label = 0, .companions = std::vector<File>(companions)});
+    CHECK_EQUAL(error_of([&] { save_catalogue(catalogue, true, "", path); }), error(1, companions, 0));
+  }
+  CHECK_EQUAL(open_catalogue(path).facts.companions, 4095);
+}
+
+// A root is beside the file itself, and where that was written through a link, so that ".." leads from there.
+TEST(links_to_catalogues_and_to_their_folders) {
+  const TemporaryFolder folder;
+  const std::string base = folder.path();
+  for (const char *name : {"sets/data/cat/1.png", "deep/er/cats/x", "links/x"}) write(base + "/" + name, kPng);
+  fs::create_directory_symlink(base + "/deep/er/cats", base + "/links/cats");
+  const auto opens = [&](const std::string &path) {
+    const Catalogue catalogue = open_catalogue(path).catalogue;
+    return fs::exists(full_name(catalogue, catalogue.entries.file(0, 0)));
+  };
+  const Catalogue listed = list_dataset({.file_root = base + "/sets/data", .sniff = true, .sizes = true});
+  for (const char *name : {"/links/cats/a.l3cat", "/sets/b.l3cat"}) {
+    save_catalogue(listed, true, "", base + name);
+    CHECK(opens(base + name));
+    fs::create_symlink(base + name, base + "/links/link.l3cat");
+    CHECK(opens(base + "/links/link.l3cat"));
+    fs::remove(base + "/links/link.l3cat");
+  }
+  CHECK(opens(base + "/deep/er/cats/a.l3cat"));
+  fs::create_symlink("../sets/b.l3cat", base + "/links/relative.l3cat");
+  CHECK(opens(base + "/links/relative.l3cat"));
+
+  // What is below the catalogue's folder may be a link: it is followed when it is read.
+  fs::create_directory_symlink("../sets/data", base + "/links/current");
+  const Catalogue current = list_dataset({.file_root = base + "/links/current", .sniff = true, .sizes = true});
+  save_catalogue(current, true, "", base + "/links/c.l3cat");
+  CHECK_EQUAL(open_catalogue(base + "/links/c.l3cat").catalogue.root, base + "/links/current");
+}
+
 TEST(roots_that_are_uris_stay_as_they_are) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/train.l3cat";

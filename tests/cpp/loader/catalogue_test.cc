@@ -171,7 +171,7 @@ TEST(file_lists_name_all_bad_lines) {
   CHECK(contains(error, "6 lines"));
   CHECK(!contains(error, "line 1:") && !contains(error, "line 6:"));
   dataset.options.file_list = dataset.path(".");
-  CHECK(contains(dataset.error(), "cannot be read: Is a directory"));
+  CHECK(contains(dataset.error(), "cannot be opened: is a directory, not a file"));
 }
 
 TEST(files_are_labelled_by_their_position_unless_labels_are_given) {
@@ -514,6 +514,19 @@ TEST(lists_may_come_from_windows) {
     for (const char *nothing : {"", "\n \r\n", "\xEF\xBB\xBF"}) {
       dataset.write("list.txt", nothing);
       CHECK_EQUAL(dataset.error(), "file_list " + dataset.path("list.txt") + " lists no files");
+    }
+  }
+}
+
+TEST(lists_that_are_no_files_are_refused) {
+  Dataset dataset;
+  dataset.write("a/1.png");
+  CHECK_EQUAL(mkfifo(dataset.path("list.txt").c_str(), 0600), 0);
+  for (const int columns : {0, 1}) {
+    dataset.options.label_columns = columns;
+    for (const std::string &path : {dataset.path("list.txt"), std::string("/dev/zero")}) {
+      dataset.options.file_list = path;
+      CHECK_EQUAL(dataset.error(), "file_list " + path + " cannot be opened: is not a regular file");
     }
   }
 }

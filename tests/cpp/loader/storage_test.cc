@@ -13,10 +13,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -58,6 +60,7 @@ class Store final : public ObjectStore {
   std::map<std::string, std::string> objects;
   std::deque<std::string> failures;  // of the next requests, one each
   std::string always;                // of all that come after these
+  std::optional<Failure> told;       // what failures are said to be
   std::vector<Range> reads;
   int sizes = 0, lists = 0;
 
@@ -94,6 +97,7 @@ class Store final : public ObjectStore {
       failure = failures.front();
       failures.pop_front();
     }
+    if (!failure.empty() && told) throw ObjectError(*told, failure);
     if (!failure.empty()) throw std::runtime_error(failure);
   }
   const std::string &find(const std::string &uri) const {
@@ -220,6 +224,23 @@ TEST(what_may_pass_is_asked_for_again_and_what_may_not_is_not) {
     CHECK_EQUAL(requests_with(failure, EACCES), 1u);
   for (const char *failure : {"PermanentRedirect: x", "InvalidRange: x", "InvalidObjectState: in the archive"})
     CHECK_EQUAL(requests_with(failure, EIO), 1u);
+}
+
+TEST(what_a_store_knows_of_a_failure_counts_more_than_its_words) {
+  for (const auto &[told, words, number, tries] :
+       {std::tuple(Failure::missing, "SlowDown", ENOENT, 1u), std::tuple(Failure::forbidden, "SlowDown", EACCES, 1u),
+        std::tuple(Failure::permanent, "SlowDown", EIO, 1u), std::tuple(Failure::passing, "NoSuchKey", EIO, 6u)}) {
+    Buckets buckets;
+    buckets.store->always = words;
+    buckets.store->told = told;
+    try {
+      buckets.storage->read_text(kUri);
+      testing::fail(__FILE__, __LINE__, "it was read");
+    } catch (const FileError &error) {
+      CHECK_EQUAL(error.number, number);
+    }
+    CHECK_EQUAL(static_cast<unsigned>(buckets.store->sizes), tries);
+  }
 }
 
 TEST(failures_that_pass_leave_no_trace_in_what_is_read) {
@@ -440,6 +461,28 @@ TEST(a_catalogue_of_what_is_in_buckets) {
     }
     CHECK_EQUAL(buckets.storage->counts().requests, requests + 2 * reads);  // one for each file
     CHECK(has(error_of([&] { compare_with_files(catalogue, 1, nullptr); }), " is a URI: only paths"));
+
+    const auto differences = [&] { return compare_with_files(catalogue, 3, nullptr, buckets.storage); };
+    CHECK(differences().empty());
+    const std::map<std::string, std::string> whole = objects;
+    const std::string changed = options == &files ? "s3://b/images/a/1.png" : "s3://b/shards/x.tar";
+    const std::string companion = options == &files ? "s3://b/masks/a/2.png" : "s3://b/shards/y.tar";
+    objects[changed] += "more";
+    objects.erase(companion);
+    std::string found;
+    for (const std::string &line : differences()) found += line + "\n";
+    CHECK(has(found, changed + ": has " + std::to_string(objects[changed].size()) + " bytes, and not "));
+    CHECK(has(found, companion + ": "));
+    objects = whole;
+    if (options == &files) {
+      objects[changed] = "\xff\xd8\xff" + whole.at(changed).substr(3);  // of the same size
+      CHECK_EQUAL(differences().size(), 1u);
+      CHECK_EQUAL(differences()[0], changed + ": is of the format JPEG, and not PNG");
+    }
+    objects = whole;
+    buckets.store->always = "SlowDown: later";
+    CHECK(has(error_of([&] { differences(); }), "could not be read, with"));  // nothing is said to be missing
+    buckets.store->always.clear();
   }
 
   const Catalogue catalogue = list_dataset({.catalogue = path, .storage = buckets.storage});

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -16,6 +17,8 @@ import pytest
 import dali_l3
 from dali_l3.units import planning, storage
 from dali_l3.units.manifest import Manifest, Settings
+from dali_l3.units.records import Record
+from dali_l3.units.storage import LocalStorage
 from image_files import noise, write_png
 
 pytestmark = pytest.mark.usefixtures("one_process")
@@ -443,6 +446,119 @@ def test_failed_samples_are_tried_again_when_asked_for(run, source, tmp_path):
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
+@pytest.mark.parametrize("options", [("--shards", "20KiB"), ("--part", "1/1")], ids=["shards", "files"])
+def test_a_failed_image_may_be_replaced(run, source, tmp_path, options):
+    target, bad = tmp_path / "out", source / "cats" / "bad.png"
+    bad.write_bytes(b"\x89PNG\r\n\x1a\n damaged")
+    (source / "cats" / "bad.json").write_text("{}")
+    convert(run, source, target, *options, expect=1)
+    write_png(bad, noise((40, 30, 3), seed=77))
+    assert "1 failed" in convert(run, source, target, *options, expect=1), "as it was"
+    if options[0] == "--shards":
+        assert "1 failed" in convert(run, source, target, *options, expect=1)
+    convert(run, source, target, *options, "--retry-failed")
+    convert(run, source, target, *options)
+    if options[0] == "--shards":
+        assert_holds(target, source)
+    image = target / "cats" / "bad.l3" if options[0] == "--part" else None
+    assert image is None or dali_l3.decode(image.read_bytes()).shape == (40, 30, 3)
+    write_png(bad, noise((41, 30, 3), seed=78))  # it is like any other now
+    if options[0] == "--shards":
+        assert "1 changed, 0 new, 0 gone" in convert(run, source, target, *options, expect=2)
+
+
+def test_a_run_that_tries_replaced_images_again_may_be_killed(run, source, tmp_path, monkeypatch):
+    target, bad = tmp_path / "out", source / "cats" / "bad.png"
+    bad.write_bytes(b"\x89PNG\r\n\x1a\n damaged")
+    options = (source, target, "--shards", "20KiB")
+    convert(run, *options, expect=1)
+    write_png(bad, noise((40, 30, 3), seed=77))
+
+    class Killed(BaseException):
+        pass
+
+    for name, place in (("remove", "records/"), ("read", ".png")):
+        method = getattr(LocalStorage, name)
+
+        def kill(self, path, *arguments, method=method, place=place):
+            if place in path:
+                raise Killed
+            return method(self, path, *arguments)
+
+        with monkeypatch.context() as context:
+            context.setattr(LocalStorage, name, kill)
+            with pytest.raises(Killed):
+                convert(run, *options, "--retry-failed")
+    convert(run, *options, "--retry-failed")
+    assert_holds(target, source)
+
+
+def test_a_failed_image_may_be_removed(run, source, tmp_path):
+    bad = source / "cats" / "bad.png"
+    bad.write_bytes(b"\x89PNG\r\n\x1a\n damaged")
+    options = (source, tmp_path / "out", "--shards", "20KiB")
+    convert(run, *options, expect=1)
+    bad.unlink()
+    assert "12 kept, 1 failed" in convert(run, *options, expect=1)
+    assert "No such file or directory" in convert(run, *options, "--retry-failed", expect=1)
+    (source / "cats" / "002.png").unlink()
+    assert "0 changed, 0 new, 1 gone" in convert(run, *options, expect=2)
+
+
+@pytest.mark.parametrize("error", [errno.ESTALE, errno.ETIMEDOUT, errno.EMFILE, errno.EIO])
+def test_a_file_system_that_is_away_is_no_fault_of_a_file(run, source, tmp_path, monkeypatch, error):
+    convert(run, source, tmp_path / "whole", "--shards", "20KiB")
+    options = (source, tmp_path / "out", "--shards", "20KiB", "--part", "1/1")
+    convert(run, *options[:4], "--plan")
+
+    def fail(path):
+        if str(path).endswith("/007.png"):
+            raise OSError(error, os.strerror(error), path)
+        return open(path, "rb")
+
+    with monkeypatch.context() as context:
+        context.setattr(storage, "open_regular", fail)
+        output = convert(run, *options, expect=1)
+    if error == errno.EIO:  # of a disk: a bad file
+        assert "11 converted, 1 failed" in output
+        return
+    assert "no file is to blame, so the run was stopped" in output
+    assert "failed: " not in output
+    assert " converted" in convert(run, *options)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_a_source_that_is_not_mounted_is_no_fault_of_its_files(run, source, tmp_path):
+    convert(run, source, tmp_path / "whole", "--shards", "20KiB")
+    for where, options in ((source, ("--shards", "20KiB")), (tmp_path / "whole" / "*.tar", ())):
+        target = tmp_path / f"out-{len(options)}"
+        convert(run, where, target, *options, "--plan")
+        folder = where if options else where.parent
+        folder.rename(tmp_path / "elsewhere")
+        output = convert(run, where, target, *options, "--part", "1/1", expect=1)
+        assert f"{folder}: the folder of the source is not there: no file is to blame" in output
+        (tmp_path / "elsewhere").rename(folder)
+        assert " converted" in convert(run, where, target, *options)
+
+
+def test_status_and_reports_read_each_record_once_and_take_no_other_options(run, source, tmp_path, monkeypatch):
+    convert(run, source, tmp_path / "out", "--shards", "20KiB")
+    units = len(list((tmp_path / "out.conversion" / "records").iterdir()))
+    loaded, load = [], Record.load
+    monkeypatch.setattr(Record, "load", lambda manifest, unit: loaded.append(unit) or load(manifest, unit))
+    for option in ("--status", "--merge-reports"):
+        convert(run, option, tmp_path / "out")
+        assert sorted(loaded) == list(range(units))
+        loaded.clear()
+        for other in (["--shards", "20KiB"], ["--part", "1/2"], ["--dry-run"], ["--workers", "2"], ["--retry-failed"]):
+            assert f"{other[0]} does not go with {option}" in convert(run, option, tmp_path / "out", *other, expect=2)
+    assert "--report does not go with" in convert(run, "--status", tmp_path / "out", "--report", "r", expect=2)
+    for other in (["--report", "r"], ["--part", "1/2"], ["--dry-run"], ["--retry-failed"], ["--strict"], ["--ray"]):
+        output = convert(run, source, tmp_path / "new", "--shards", "20KiB", "--plan", *other, expect=2)
+        assert f"{other[0]} does not go with --plan" in output
+    assert not (tmp_path / "new.conversion").exists()
+
+
 def test_two_that_plan_at_once_go_by_one_manifest(run, source, tmp_path, monkeypatch):
     target = str(tmp_path / "out")
     settings = Settings(str(source), shards=20 << 10)
@@ -478,7 +594,7 @@ def test_no_folder_of_the_output_is_listed_to_tell_what_is_done(run, tmp_path, m
         storage.LocalStorage, "sizes", lambda self, folder: listed.append(folder) or sizes(self, folder)
     )
     assert "90 kept" in convert(run, tmp_path / "in.tar", tmp_path / "out")
-    assert listed == [str(tmp_path / "out.conversion" / "records")]
+    assert listed == [str(tmp_path / "out.conversion" / name) for name in ("amended", "records")]
     (tmp_path / "out" / "3" / "003.l3").unlink()
     assert "9 converted, 81 kept" in convert(run, tmp_path / "in.tar", tmp_path / "out")
 

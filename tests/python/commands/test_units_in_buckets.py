@@ -10,15 +10,15 @@ import tempfile
 import pytest
 
 import killing_in_bucket
-from converting_in_buckets import bucket, contents
+from converting_in_buckets import bucket, contents, forget_buckets
 from image_files import noise, write_png
 from unreliable_proxy import Fault
 
 pytest.importorskip("moto", reason="moto is not installed")
 pytest.importorskip("s3fs", reason="s3fs is not installed")
 
-from dali_l3.errors import TargetError
-from dali_l3.units import storage
+from dali_l3.errors import StorageError, TargetError
+from dali_l3.units import buckets, storage
 from dali_l3.units.storage import Entry, find_storage
 
 pytestmark = pytest.mark.usefixtures("one_process")
@@ -227,6 +227,103 @@ def test_answers_that_may_pass_are_asked_for_again(run, s3, s3_source, shards):
     with s3.failing(Fault("00[01].png", times=2, status=503)):
         convert(run, s3_source, s3.uri("e/out"), *SHARDS)
     assert contents(s3, "e/out") == shards
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Has botocore send each request once. (s3fs sends some again.)"""
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    forget_buckets()
+    yield
+    forget_buckets()
+
+
+OUTAGES = {
+    "busy": Fault("m/in/.*png", status=503, code="ServiceUnavailable"),
+    "broken": Fault("m/in/dogs", status=500, code="InternalError"),
+    "throttling": Fault("GET .*m/in/cats", status=429, code="TooManyRequests"),
+    "cut": Fault("GET .*m/in/dogs/small/003.png", cut_after=0),
+    "expired": Fault("m/in/cats", status=400, code="ExpiredToken"),
+    "unknown": Fault("m/in/cats", status=403, code="InvalidAccessKeyId"),
+}
+
+
+@pytest.mark.parametrize("options", [SHARDS, ()], ids=["shards", "files"])
+@pytest.mark.parametrize("outage", OUTAGES)
+def test_an_outage_leaves_no_failures(run, s3, source, shards, files, impatient, outage, options):
+    if "m/in" not in str(contents(s3, "m")):
+        s3.put_folder(source, "m/in")
+    key = f"m/out-{outage}-{len(options)}"
+    convert(run, s3.uri("m/in"), s3.uri(key), *options, "--plan", expect=0)
+    with s3.failing(OUTAGES[outage]):
+        output = convert(run, s3.uri("m/in"), s3.uri(key), *options, "--part", "1/1")
+    assert "s3://bucket/m/in/" in output
+    assert "no file is to blame, so the run was stopped; run it again" in output
+    assert "failed: " not in output
+    assert " 0 failed, " in convert(run, "--status", s3.uri(key))
+    assert "1 failed" in convert(run, s3.uri("m/in"), s3.uri(key), *options)
+    assert contents(s3, key) == (shards if options else files)
+
+
+def test_outages_are_told_from_what_is_wrong_with_an_object():
+    aiohttp, auth = pytest.importorskip("aiohttp"), pytest.importorskip("google.auth.exceptions")
+    http_error = pytest.importorskip("gcsfs.retry").HttpError
+    botocore = pytest.importorskip("botocore.exceptions")
+    for error, is_outage in [
+        *((http_error({"code": code, "message": "x"}), code not in (400, 404, 412)) for code in (400, 404, 412, 503)),
+        *((http_error({"code": code, "message": "x"}), True) for code in (401, 408, 429, "500", 502)),
+        (aiohttp.ServerDisconnectedError(), True),
+        (aiohttp.ClientPayloadError("cut off"), True),
+        (auth.RefreshError("expired"), True),
+        (botocore.NoCredentialsError(), True),
+        (botocore.EndpointConnectionError(endpoint_url="x"), True),
+        (botocore.ParamValidationError(report="x"), False),
+        (ConnectionRefusedError(), True),
+        (TimeoutError(), True),
+        (OSError("Forbidden: x"), False),
+        (FileNotFoundError("x"), False),
+        (ValueError("x"), False),
+    ]:
+        with pytest.raises(OSError, match="s3://b/x") as caught, buckets._errors("s3://b/x"):
+            raise error
+        assert isinstance(caught.value, StorageError) == is_outage, error
+        with pytest.raises(TargetError), buckets._errors("s3://b/x", TargetError):
+            raise error
+
+
+def test_a_service_that_is_away_and_no_plan(run, s3, source, tmp_path, impatient, monkeypatch):
+    uri = s3.put_folder(source, "n/in")
+    convert(run, uri, tmp_path / "planned", *SHARDS, "--plan", expect=0)
+    with monkeypatch.context() as context:
+        context.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # where nobody listens
+        forget_buckets()
+        assert "no file is to blame" in convert(run, uri, tmp_path / "planned", *SHARDS, "--part", "1/1")
+        convert(run, uri, tmp_path / "new", *SHARDS)
+    forget_buckets()
+    assert not (tmp_path / "new.conversion").exists()
+    convert(run, uri, tmp_path / "planned", *SHARDS)
+    with s3.failing(Fault("GET .*002.png", status=503, code="SlowDown")):  # when samples are tried, to plan shards
+        assert "no file is to blame" in convert(run, uri, tmp_path / "new", *SHARDS)
+    assert not (tmp_path / "new.conversion" / "manifest.json").exists()
+    convert(run, uri, tmp_path / "new", *SHARDS)
+    assert on_disk(tmp_path / "new") == on_disk(tmp_path / "planned")
+
+
+def test_an_object_that_may_not_be_read_fails_alone(run, s3, s3_source, tmp_path, impatient):
+    for number, status, code in ((0, 403, "AccessDenied"), (2, 404, "NoSuchKey"), (6, 403, "InvalidObjectState")):
+        with s3.failing(Fault(f"00{number}.png", status=status, code=code)):
+            output = convert(run, s3_source, tmp_path / f"out-{code}", "--part", "1/1")
+        assert "8 converted, 4 skipped, 2 failed" in output
+
+
+def test_a_replaced_object_is_converted_when_failures_are_tried_again(run, s3, source, files, tmp_path):
+    uri = s3.put_folder(source, "o/in")
+    convert(run, uri, s3.uri("o/out"))
+    s3.put("o/in/cats/004.png", (source / "cats" / "002.png").read_bytes())
+    assert "9 kept, 4 skipped, 1 failed" in convert(run, uri, s3.uri("o/out"))
+    assert "10 converted" in convert(run, uri, s3.uri("o/out"), "--retry-failed", expect=0)
+    assert contents(s3, "o/out") == {**files, "cats/004.l3": files["cats/002.l3"]}
+    assert "10 kept, 4 skipped, 0 failed" in convert(run, uri, s3.uri("o/out"), expect=0)
 
 
 def test_names_that_no_object_can_have_fail_alone(run, s3, tmp_path):

@@ -33,6 +33,12 @@ def test_a_file_that_takes_too_long_is_given_up_and_its_worker_replaced(source):
     assert all(outcomes[f"slow {number}"].status == "done" for number in (1, 2, 3))
 
 
+def test_the_time_that_a_storage_takes_is_none_of_the_file():
+    outcomes = outcomes_of("far away", "far away and endless", timeout=1)
+    assert outcomes["far away"].status == "done"
+    assert outcomes["far away and endless"].reason.startswith("gave up after 1 s")
+
+
 def test_a_file_that_takes_more_memory_than_its_pixels_explain_is_given_up():
     outcomes = outcomes_of("greedy", "slow 1", "slow 2")
     assert outcomes["greedy"].status == "failed"

@@ -17,6 +17,7 @@ from nvidia.dali import Pipeline
 
 import dali_l3
 from buckets import Bucket, bucket
+from converting_in_buckets import forget_buckets, gcsfs_variables
 from dali_l3 import catalogues
 from dali_l3.catalogues import Source
 from reading import HEADERS, Reading, file_reader, grow, read, write_dataset
@@ -212,6 +213,33 @@ def test_catalogues_that_were_made_before_the_files_were_copied(tmp_path, any_bu
     unlike = re.escape(f"unlike in the catalogue {catalogue}. Make that anew with dali-l3 index")
     with pytest.raises(RuntimeError, match=unlike):
         read(reader, 12, catalogue=catalogue, **cached(reader))
+
+
+@both_readers
+def test_catalogues_that_were_made_of_the_bucket(tmp_path, monkeypatch, any_bucket, dataset, reader):
+    pytest.importorskip("s3fs", reason="s3fs is not installed")
+    pytest.importorskip("gcsfs", reason="gcsfs is not installed")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name, value in gcsfs_variables(any_bucket).items():
+        monkeypatch.setenv(name, value)
+    forget_buckets()
+    key = f"over-{reader.__name__}"
+    shards = [write_shard(tmp_path / f"t-{i}.tar", samples(7, f"s{i}/")) for i in range(2)]
+    for shard in shards:
+        any_bucket.put(f"{key}/{Path(shard).name}", Path(shard).read_bytes())
+    in_bucket = {"ext": ["png", "seg.png"], "label_ext": "cls"}
+    for source, local in [
+        (Source("folder", {"file_root": any_bucket.uri("data")}), {"file_root": str(dataset)}),
+        (Source("shards", {"paths": [any_bucket.uri(f"{key}/*.tar")], **in_bucket}), {"paths": shards, **in_bucket}),
+    ]:
+        catalogue = str(tmp_path / f"{source.kind}.l3cat")
+        catalogues.write(source, catalogue)
+        assert catalogues.compare(catalogue) == []
+        any_bucket.take_requests()
+        assert read(reader, 12, catalogue=catalogue, **cached(reader)) == read(reader, 12, **local, **cached(reader))
+        requests = any_bucket.take_requests()
+        assert requests == gets(requests) != []  # each reads a file
+    forget_buckets()
 
 
 # ---- What a bucket is asked for ----

@@ -272,6 +272,20 @@ def test_arguments_that_make_no_sense(reader, arguments, message):
 
 
 @both_readers
+@pytest.mark.parametrize("argument", ["file_list", "paths", "index_paths", "catalogue", "subset"])
+def test_lists_and_catalogues_that_are_fifos_are_errors(reader, tmp_path, argument):
+    fifo = str(tmp_path / "list.txt")
+    os.mkfifo(fifo)
+    arguments = {argument: fifo}
+    if argument in ("paths", "index_paths"):
+        arguments = {"paths": str(tmp_path / "a.tar"), "ext": ["png", "cls"], **arguments}
+    if argument == "subset":
+        arguments["files"] = ["1.png"]
+    with pytest.raises((RuntimeError, OSError), match="list.txt.*(not a regular file|no catalogue)|not a regular file"):
+        Reading(reader, **arguments)
+
+
+@both_readers
 @pytest.mark.parametrize("filters", ["file_filters", "dir_filters"])
 @pytest.mark.parametrize("where", ["file_root", "file_list", "files"])
 def test_empty_lists_of_filters_are_refused_wherever_the_files_are_from(root, tmp_path, reader, filters, where):

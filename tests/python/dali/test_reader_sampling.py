@@ -148,7 +148,7 @@ def test_subsets_that_do_not_suit_the_dataset_are_errors(root, reader, subset, m
         ([None], TypeError, "subset must be"),
         ((0, 1), TypeError, "subset=(0, 1) is ambiguous: write (0.0, 1.0)"),
         ("no such file", FileNotFoundError, "no such file"),
-        ("/dev/null", ValueError, "subset /dev/null names no files"),
+        ("/dev/null", OSError, "not a regular file"),
     ],
 )
 def test_subsets_of_another_form_are_errors(root, reader, subset, error, message):
@@ -171,6 +171,9 @@ def test_an_epoch_size_may_be_a_whole_float(root, reader):
 
 @both_readers
 def test_a_list_of_names_is_text(root, reader, tmp_path):
+    (tmp_path / "empty.txt").write_text("\n")
+    with pytest.raises(ValueError, match=re.escape(f"subset {tmp_path / 'empty.txt'} names no files")):
+        reader(file_root=root, subset=tmp_path / "empty.txt")
     (tmp_path / "list.txt").write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match=re.escape(f"subset {tmp_path / 'list.txt'} is not a text file in UTF-8")):
         reader(file_root=root, subset=tmp_path / "list.txt")

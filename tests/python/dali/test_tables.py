@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -139,6 +140,13 @@ def test_a_parquet_table_is_as_good(tmp_path):
     }
     with pytest.raises(ValueError, match="row 2, column 'y': there is no value"):
         dali_l3.read_table(tmp_path / "t.parquet", labels="y")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_a_fifo_is_no_table(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(OSError, match="not a regular file"):
+        dali_l3.read_table(tmp_path / name)
 
 
 def test_a_parquet_column_may_hold_vectors(tmp_path):

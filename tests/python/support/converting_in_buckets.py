@@ -21,12 +21,20 @@ def bucket(scheme: str) -> Iterator[Bucket]:
     """A bucket as `buckets.bucket` makes it, which s3fs and gcsfs find, too."""
     with buckets.bucket(scheme) as made:
         os.environ.pop("AWS_MAX_ATTEMPTS", None)
-        if scheme == "gs":  # without the proxy: the server tells gcsfs its own address in the middle of uploads
-            os.environ["STORAGE_EMULATOR_HOST"] = f"http://127.0.0.1:{made.port}"
-            os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"  # asks for what the emulator does not know
+        os.environ.update(gcsfs_variables(made))
         forget_buckets()
         yield made
     forget_buckets()
+
+
+def gcsfs_variables(bucket: Bucket) -> dict[str, str]:
+    """What lets gcsfs find a bucket at "gs"."""
+    if bucket.scheme != "gs":
+        return {}
+    return {  # without the proxy: the server tells gcsfs its own address in the middle of uploads
+        "STORAGE_EMULATOR_HOST": f"http://127.0.0.1:{bucket.port}",
+        "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",  # which asks for what the emulator does not know
+    }
 
 
 def forget_buckets() -> None:

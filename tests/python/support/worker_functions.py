@@ -11,7 +11,7 @@ import time
 from dali_l3.errors import TargetError
 from dali_l3.files import write_atomically
 from dali_l3.jobs.outcomes import Outcome, Task, reporting
-from dali_l3.jobs.serving import reserve
+from dali_l3.jobs.serving import reserve, waiting_for_storage
 
 
 @reporting
@@ -21,6 +21,9 @@ def run(task: Task) -> Outcome:
     if "half" in task.source:
         os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
         write_atomically(task.target, b"data")
+    if "far away" in task.source:
+        with waiting_for_storage():
+            time.sleep(2)
     if "raise" in task.source:
         raise KeyError("no such thing")
     if "memory" in task.source:

@@ -1,0 +1,28 @@
+"""Indices of tar archives that are in buckets, or are written to one."""
+
+from __future__ import annotations
+
+from ..conversion.indexing import index_archive
+from ..errors import ConversionError
+from ..jobs.outcomes import Outcome, Task, reporting
+from .shards import is_index_of
+from .storage import find_storage, is_in_bucket
+
+
+@reporting
+def index_stored(task: Task, overwrite: bool = False) -> Outcome:
+    """As `conversion.indexing.index_archive`, wherever the archive and its index are."""
+    if not is_in_bucket(task.source) and not is_in_bucket(task.target):
+        return index_archive(task, overwrite)
+    archives, indices = find_storage(task.source), find_storage(task.target)
+    size = archives.entry(task.source).size
+    try:
+        there = b"" if overwrite else indices.read(task.target)
+    except FileNotFoundError:
+        there = b""
+    if is_index_of(there, size):
+        return Outcome(task.source, task.target, "kept", "done before")
+    if there and not there.startswith(b"v1."):
+        raise ConversionError(f"{task.target}: exists and is no index")
+    indices.write(task.target, archives.make_index(task.source))
+    return Outcome(task.source, task.target, "done", source_size=size)
