@@ -9,7 +9,6 @@ Liquid paper in kind. Limiting the disk takes root. The protocol is described in
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -20,7 +19,7 @@ from pathlib import Path
 
 import datasets
 import matplotlib.pyplot as plt
-from common import RESULTS, Target, console, show_targets, write_results
+from common import argument_parser, console, write_results
 from reading.groups import disk_of
 from reading.limited import run_limited
 from reading.mixes import (
@@ -39,6 +38,7 @@ from reading.mixes import (
 )
 from rich.progress import track
 from rich.table import Table
+from targets import Target
 
 from dali_l3.jobs.workers import default_workers
 from dali_l3.profiling.batch_model import Batches
@@ -238,7 +238,7 @@ def plot(conditions: Mapping[str, Mapping[str, Figures]], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare mixes of JPEG with BMP and L3.")
+    parser = argument_parser("Compare mixes of JPEG with BMP and L3.")
     parser.add_argument("work", type=Path, help="folder for the files, which are removed, on the disk to measure")
     parser.add_argument("folders", type=Path, nargs="*", help="folders of PNG photographs (default: scikit-image's)")
     parser.add_argument("--sizes", nargs="+", choices=FILES, default=list(FILES), help="sizes of the images")
@@ -248,9 +248,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="of a measurement, after warming up, at least")
     parser.add_argument("--keep", type=Path, help="results of an earlier run, whose other conditions are kept")
     parser.add_argument("--part", type=float, default=1.0, help="of the files: less to try it out")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
-    photos = {name: photo for images in datasets.load(arguments.folders).values() for name, photo in images.items()}
+    photos = datasets.load_together(arguments.folders)
     arguments.work.mkdir(parents=True, exist_ok=True)
     disk = disk_of(arguments.work) if any(RATES[rate] for rate in arguments.rates) else ""
     with tempfile.TemporaryDirectory(dir=arguments.work.resolve()) as folder:
@@ -281,7 +280,6 @@ def main() -> None:
         }
         show(f"{condition}, {rate}", conditions[condition][rate])
     reached = list(targets(conditions))
-    show_targets(reached)
     results = {
         "settings": {
             "batch_size": BATCH_SIZE,
@@ -297,7 +295,6 @@ def main() -> None:
     }
     path = write_results("jpeg", results, reached, arguments.out)
     plot(conditions, path.with_suffix(".svg"))
-    console.print(f"Results: {path}")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ root. The protocol is described in docs/benchmarks.md.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import datasets
 import numpy as np
-from common import RESULTS, OthersLoad, Target, console, show_targets, write_results
+from common import OthersLoad, argument_parser, console, write_results
 from reading.groups import Unavailable, disk_of
 from reading.runs import (
     BATCH_SIZE,
@@ -33,6 +32,7 @@ from reading.runs import (
     variation,
 )
 from rich.table import Table
+from targets import Target
 
 from dali_l3.profiling.measuring import KEEPING_MEMORY
 from reading import files as dataset_files
@@ -262,7 +262,7 @@ def show(rate: str, systems: dict[str, Figures]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare readers where the dataset outgrows the memory.")
+    parser = argument_parser("Compare readers where the dataset outgrows the memory.")
     parser.add_argument("work", type=Path, help="folder for the files, which are kept, on the disk to measure")
     parser.add_argument("folders", type=Path, nargs="*", help="folders of PNG photographs (default: scikit-image's)")
     parser.add_argument("--files", type=int, default=dataset_files.FHD_FILES, help="images of a dataset")
@@ -271,7 +271,6 @@ def main() -> None:
     parser.add_argument("--rates", nargs="+", choices=RATES, default=list(RATES), help="speed limits of the disk")
     parser.add_argument("--keep", type=Path, help="results of an earlier run, whose figures of other speeds are kept")
     parser.add_argument("--quick", action="store_true", help="few files, one epoch, four systems: to try it out")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
     systems = {rate: SYSTEMS[rate] for rate in arguments.rates}
     if arguments.quick:
@@ -289,7 +288,7 @@ def main() -> None:
     if earlier and earlier["settings"] != settings:
         parser.error(f"{arguments.keep}: made with other settings: {earlier['settings']}")
 
-    photos = {name: photo for group in datasets.load(arguments.folders).values() for name, photo in group.items()}
+    photos = datasets.load_together(arguments.folders)
     paths = dataset_files.make(arguments.work.resolve(), photos, arguments.files)
     if arguments.quick:
         paths = {name: chosen[:QUICK_FILES] for name, chosen in paths.items()}
@@ -316,7 +315,6 @@ def main() -> None:
         kept = {rate: figures for rate, figures in earlier["rates"].items() if rate not in rates}
         rates = {rate: (kept | rates)[rate] for rate in RATES if rate in kept | rates}
     reached = list(targets(rates, readers))
-    show_targets(reached)
     results = {
         "settings": settings,
         "kept": {rate: earlier.get("kept", {}).get(rate, earlier["date"]) for rate in kept},  # from before
@@ -332,7 +330,6 @@ def main() -> None:
         "reader_alone": readers,
     }
     path = write_results("liquid", results, reached, arguments.out)
-    console.print(f"Results: {path}")
     if rates:
         plots.throughput(rates, path.with_suffix(".svg"))
     if "300 MB/s" in rates:

@@ -9,7 +9,6 @@ reading/files.py, as for liquid.py. Limiting the disk takes root. The protocol i
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import statistics
@@ -19,12 +18,13 @@ from pathlib import Path
 
 import datasets
 import matplotlib.pyplot as plt
-from common import RESULTS, Target, console, show_targets, write_results
+from common import argument_parser, console, write_results
 from reading.groups import disk_of
 from reading.limited import run_limited
 from reading.mixes import CHOICE_TARGET, ERROR_TARGET, USUAL_ERROR, USUAL_TARGET, Figures, Weights, figures_of
 from rich.progress import track
 from rich.table import Table
+from targets import Target
 
 from dali_l3.jobs.workers import default_workers
 from dali_l3.profiling import encoding, profiler, sampling
@@ -160,17 +160,16 @@ def plot(rates: dict[str, Figures], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare the profiler's predictions with measurements.")
+    parser = argument_parser("Compare the profiler's predictions with measurements.")
     parser.add_argument("work", type=Path, help="folder for the files, which are kept, on the disk to measure")
     parser.add_argument("folders", type=Path, nargs="*", help="folders of PNG photographs (default: scikit-image's)")
     parser.add_argument("--rates", nargs="+", choices=RATES, default=list(RATES), help="speed limits of the disk")
     parser.add_argument("--rounds", type=int, default=3, help="times that all is done")
     parser.add_argument("--seconds", type=float, default=4.0, help="of a measurement, after warming up, at least")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
     work = arguments.work.resolve()
     setting = Setting(BATCH_SIZE, THREADS, seconds=arguments.seconds)
-    photos = {name: photo for images in datasets.load(arguments.folders).values() for name, photo in images.items()}
+    photos = datasets.load_together(arguments.folders)
     made = dataset_files.make(work, photos, FILES)["PNG"]
     cache_size = int(SHARE_IN_MEMORY * sum(path.stat().st_size for path in made))
     disk = disk_of(work)
@@ -194,7 +193,6 @@ def main() -> None:
         search = run_limited(disk, RATES[SEARCHED], search_as_the_paper, folder, cache_size, str(work), setting)
         console.print(f"PNG and BMP at {SEARCHED}, searched as in the paper: {search['best']}")
     reached = list(targets(rates))
-    show_targets(reached)
     results = {
         "settings": {
             "batch_size": BATCH_SIZE,
@@ -213,7 +211,6 @@ def main() -> None:
     path = write_results("profiler", results, reached, arguments.out)
     plot(rates, path.with_suffix(".svg"))
     path.with_name("profiler_balance.svg").write_text(search["figure"], encoding="utf-8")
-    console.print(f"Results: {path}")
 
 
 if __name__ == "__main__":
