@@ -64,8 +64,8 @@ def cases(files: list[str]) -> dict[str, Case]:
         "companion_files": Case({"companion_files": files, "companions": None}, listed | same),
         "missing_companions": Case({"missing_companions": "empty"}, small),
         "equal_sizes": Case({"equal_sizes": True}, same),
-        "paths": Case(outputs=lambda encoded: (fn.get_property(encoded, key="source_info"),)),
-        "sizes": Case(outputs=lambda encoded: (fn.peek_image_shape(encoded),)),
+        "an output of paths": Case(outputs=lambda encoded: (fn.get_property(encoded, key="source_info"),)),
+        "an output of sizes": Case(outputs=lambda encoded: (fn.peek_image_shape(encoded),)),
     }
 
 
