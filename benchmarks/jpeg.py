@@ -9,6 +9,7 @@ Liquid paper in kind. Limiting the disk takes root. The protocol is described in
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import statistics
@@ -255,12 +256,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=arguments.work.resolve()) as folder:
         counts = {size: round(arguments.part * FILES[size]) for size in arguments.sizes}
         files = {size: make_files(Path(folder, size), photos, size, count) for size, count in counts.items()}
-        cells = [
-            (size, threads, rate)
-            for size in arguments.sizes
-            for threads in arguments.threads
-            for rate in arguments.rates
-        ]
+        cells = list(itertools.product(arguments.sizes, arguments.threads, arguments.rates))
         rounds: dict[tuple[str, int, str], list[Figures]] = {cell: [] for cell in cells}
         for cell in track(arguments.rounds * cells, "Measures", console=console):
             size, threads, rate = cell
@@ -275,9 +271,7 @@ def main() -> None:
     conditions: dict[str, dict[str, Figures]] = earlier.get("conditions", {})
     for (size, threads, rate), found in rounds.items():
         condition = f"{size}, {threads} thread{'s' if threads > 1 else ''}"
-        conditions.setdefault(condition, {})[rate] = median_of(found) | {
-            "rounds": len(found),
-        }
+        conditions.setdefault(condition, {})[rate] = median_of(found) | {"rounds": len(found)}
         show(f"{condition}, {rate}", conditions[condition][rate])
     reached = list(targets(conditions))
     results = {

@@ -98,6 +98,23 @@ READER_TARGET = 1  # of the speed of DALI's reader, at least
 # ---- measuring -------------------------------------------------------------------------------------------------------
 
 
+def measure_rates(
+    files: dict[str, list[Path]], work: Path, systems: dict[str, list[System]], epochs: int, rounds: int
+) -> dict[str, dict[str, Figures]]:
+    """The figures of the systems by the speed of the disk; none where memory and disk cannot be limited."""
+    rates = {}
+    try:
+        disk, budget = disk_of(work), int(SHARE_IN_MEMORY * total_bytes(files[PNG]))
+        keeping, default = Protocol(files, disk, budget, KEEPING_MEMORY), Protocol(files, disk, budget, {})
+        for rate, chosen in systems.items():
+            protocol = default if rate == DEFAULT_ALLOCATOR else keeping
+            rates[rate] = measure_rate(protocol, rate, chosen, epochs, rounds)
+            show(rate, rates[rate])
+    except Unavailable as error:
+        console.print(f"Memory and disk cannot be limited, which takes root: {error}. Only readers alone are measured.")
+    return rates
+
+
 def measure_rate(protocol: Protocol, rate: str, systems: list[System], epochs: int, rounds: int) -> dict[str, Figures]:
     """The figures of the systems, by name.
 
@@ -261,6 +278,17 @@ def show(rate: str, systems: dict[str, Figures]) -> None:
         console.print(f"Other processes disturbed {disturbed} of {len(systems)} systems: not to be relied upon.")
 
 
+def plot(rates: dict[str, dict[str, Figures]], results: Path) -> None:
+    """Draws beside the file of results."""
+    if rates:
+        plots.throughput(rates, results.with_suffix(".svg"))
+    if "300 MB/s" in rates:
+        plots.batches(
+            {figures["reader"]: figures for figures in rates["300 MB/s"].values() if figures["dataset"] == PNG_BMP},
+            results.with_name("liquid_batches.svg"),
+        )
+
+
 def main() -> None:
     parser = argument_parser("Compare readers where the dataset outgrows the memory.")
     parser.add_argument("work", type=Path, help="folder for the files, which are kept, on the disk to measure")
@@ -294,16 +322,7 @@ def main() -> None:
         paths = {name: chosen[:QUICK_FILES] for name, chosen in paths.items()}
     files = {name: dataset_files.mixed(paths, shares) for name, shares in DATASETS.items()}
     others = OthersLoad()
-    rates = {}
-    try:
-        disk, budget = disk_of(arguments.work), int(SHARE_IN_MEMORY * total_bytes(files[PNG]))
-        keeping, default = Protocol(files, disk, budget, KEEPING_MEMORY), Protocol(files, disk, budget, {})
-        for rate, chosen in systems.items():
-            protocol = default if rate == DEFAULT_ALLOCATOR else keeping
-            rates[rate] = measure_rate(protocol, rate, chosen, arguments.epochs, arguments.rounds)
-            show(rate, rates[rate])
-    except Unavailable as error:
-        console.print(f"Memory and disk cannot be limited, which takes root: {error}. Only readers alone are measured.")
+    rates = measure_rates(files, arguments.work, systems, arguments.epochs, arguments.rounds)
     readers = {}
     for chosen in (paths["small"], paths["L3 fast"]):
         readers[f"{total_bytes(chosen) / len(chosen) / 1e6:.1f} MB"] = measure_reader(
@@ -329,14 +348,7 @@ def main() -> None:
         "rates": rates,
         "reader_alone": readers,
     }
-    path = write_results("liquid", results, reached, arguments.out)
-    if rates:
-        plots.throughput(rates, path.with_suffix(".svg"))
-    if "300 MB/s" in rates:
-        plots.batches(
-            {figures["reader"]: figures for figures in rates["300 MB/s"].values() if figures["dataset"] == PNG_BMP},
-            path.with_name("liquid_batches.svg"),
-        )
+    plot(rates, write_results("liquid", results, reached, arguments.out))
 
 
 if __name__ == "__main__":
