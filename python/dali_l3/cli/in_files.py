@@ -14,7 +14,7 @@ from ..images.formats import L3_FAST, SOURCE, find_format
 from ..images.reading import count_pages, prepare_process
 from ..images.resizing import Resize
 from ..images.stored import Palette, ReadOptions
-from ..jobs.planning import Plan, PlanError, plan, preview
+from ..jobs.planning import PlanError, plan, preview
 from ..jobs.running import run_plan
 from ..jobs.workers import DEFAULT_LIMITS, Limits
 from .common import finish
@@ -44,7 +44,6 @@ def convert_files(
     """Converts an image, or those of a folder, and shows what becomes of them. The options are those of the command."""
     if source_as and SOURCE not in parse_mix(mix or f"{L3_FAST}:1"):
         raise PlanError("--source-as needs source in --mix")
-    work: Plan
     record: MixRecord | None = None
     if mix is None:
         if seed is not None:
