@@ -31,24 +31,21 @@ from reading.mixes import (
     Figures,
     encode,
     figures_of,
+    measure_formats,
     measure_mix,
     mixed,
     name_of,
     others_share,
+    recommended,
     sweep,
 )
 from rich.progress import track
 from rich.table import Table
 from targets import Target
 
-from dali_l3.jobs.workers import default_workers
-from dali_l3.profiling.batch_model import Batches
-from dali_l3.profiling.choosing import choose
-from dali_l3.profiling.cost_model import Conditions
 from dali_l3.profiling.encoding import EncodedSample
 from dali_l3.profiling.isolation import call_isolated
 from dali_l3.profiling.measuring import KEEPING_MEMORY, Setting, measure, measure_file_reader
-from dali_l3.profiling.profiler import measure_format
 from dali_l3.profiling.sampling import choose_sample, list_images
 
 RATES = {"300 MB/s": 300_000_000, "800 MB/s": 800_000_000, "unthrottled": None}
@@ -98,22 +95,15 @@ def measure_condition(files: Files, threads: int, seconds: float) -> Figures:
 
     DALI's reader has the files in the page cache. MinIO reads the JPEG files, and the best mix of each pair.
     """
-    os.environ.update(KEEPING_MEMORY)  # of the processes to come; else it is chance how fast BMP is decoded
     setting = Setting(BATCH_SIZE, threads, seconds=seconds)
-    batches = Batches(BATCH_SIZE, threads, tuple(files.sample.raw_sizes))
-    conditions = Conditions(len(files.paths["source"]), files.cache_size, default_workers(), batches=batches)
-    formats = {name: measure_format(name, files.sample, setting, conditions) for name in NAMES}
-    costs = {name: format.costs for name, format in formats.items()}
-    spreads = {name: format.both.spread for name, format in formats.items()}
-    chosen = {
-        label: dict(choose({name: costs[name] for name in names}, conditions, spreads, "speed").recommended.weights)
-        for label, names in {**PAIRS, "all": tuple(NAMES)}.items()
-    }
+    images = len(files.paths["source"])
+    formats, conditions = measure_formats(NAMES, files.sample, images, files.cache_size, setting)
+    chosen = {label: recommended(formats, names, conditions) for label, names in {**PAIRS, "all": tuple(NAMES)}.items()}
     mixes: dict[str, Figures] = {}
     for weights in (*(mix for pair in PAIRS.values() for mix in sweep(*pair)), *chosen.values()):
         name = name_of(weights, NAMES)
         if name not in mixes:
-            mixes[name] = measure_mix(weights, files.paths, costs, conditions, setting)
+            mixes[name] = measure_mix(weights, files.paths, formats, conditions, setting)
     readers = {"DALI: JPEG": call_isolated(measure_file_reader, files.paths["source"], setting)}
     for weights in ({"source": 1}, *(best_of(pair, mixes)["weights"] for pair in PAIRS.values())):
         readers[f"MinIO: {name_of(weights, NAMES)}"] = call_isolated(

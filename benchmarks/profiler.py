@@ -26,11 +26,7 @@ from rich.progress import track
 from rich.table import Table
 from targets import Target
 
-from dali_l3.jobs.workers import default_workers
 from dali_l3.profiling import encoding, profiler, sampling
-from dali_l3.profiling.batch_model import Batches
-from dali_l3.profiling.choosing import choose
-from dali_l3.profiling.cost_model import Conditions
 from dali_l3.profiling.measuring import KEEPING_MEMORY, Setting
 from dali_l3.profiling.report import figures as report_figures
 from reading import files as dataset_files
@@ -66,19 +62,12 @@ def measure_rate(
     sample: encoding.EncodedSample, paths: dict[str, list[str]], cache_size: int, setting: Setting
 ) -> Figures:
     """Measures a sample in each format, and mixes of the images that it stands for. Runs with a limited disk."""
-    os.environ.update(KEEPING_MEMORY)  # of the processes to come; else it is chance how fast PNG and BMP are decoded
-    batches = Batches(BATCH_SIZE, THREADS, tuple(sample.raw_sizes))
-    conditions = Conditions(FILES, cache_size, default_workers(), batches=batches)
-    formats = {name: profiler.measure_format(name, sample, setting, conditions) for name in FORMATS}
-    costs = {name: format.costs for name, format in formats.items()}
-    spreads = {name: format.both.spread for name, format in formats.items()}
-    pairs = {name: costs[name] for name in ("png", "bmp")}
-    best, pair = (choose(each, conditions, spreads, "speed").recommended for each in (costs, pairs))
-    recommended = [dict(pair.weights), dict(best.weights)]
+    formats, conditions = reading_mixes.measure_formats(FORMATS, sample, FILES, cache_size, setting)
+    recommended = [reading_mixes.recommended(formats, names, conditions) for names in (("png", "bmp"), FORMATS)]
     mixes = {}
     for weights in [*SWEEP, *OTHERS, *recommended]:
         if name_of(weights) not in mixes:
-            mixes[name_of(weights)] = reading_mixes.measure_mix(weights, paths, costs, conditions, setting)
+            mixes[name_of(weights)] = reading_mixes.measure_mix(weights, paths, formats, conditions, setting)
     fastest_of_sweep = max(mixes[name_of(weights)]["measured"] for weights in SWEEP)
     fastest = max(mix["measured"] for mix in mixes.values())
     return {
