@@ -23,10 +23,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import psutil
-from common import RESULTS, OthersLoad, console, median_ratio, show_targets, write_results
+from common import OthersLoad, argument_parser, console, median_ratio, write_results
 from nvidia.dali import Pipeline, fn
 from reading.object_server import object_server
-from reading.worker import cpu_seconds
 from rich.table import Table
 from targets import Target
 
@@ -103,9 +102,9 @@ def measure(systems: dict[str, Run], server: int, arguments: argparse.Namespace)
     for _ in range(arguments.rounds):
         for name, run in systems.items():
             run(lead)
-            before, before_server = cpu_seconds(), server_seconds(server)
+            before, before_server = time.process_time(), server_seconds(server)
             wall = run(arguments.objects)
-            own, of_server = cpu_seconds() - before, server_seconds(server) - before_server
+            own, of_server = time.process_time() - before, server_seconds(server) - before_server
             runs[name].append((arguments.objects / wall, own / arguments.objects, of_server / arguments.objects))
     return {
         name: {
@@ -155,7 +154,7 @@ def show(measured: dict[str, Any], threads: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure readers of buckets.")
+    parser = argument_parser("Measure readers of buckets.")
     parser.add_argument("--folder", help="where objects are written (default: temporary)")
     parser.add_argument("--count", type=int, default=160, help="objects in the bucket")
     parser.add_argument("--size", type=int, default=2_400_000, help="bytes of an object")
@@ -163,7 +162,6 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[4, 8], help="that read, at once")
     parser.add_argument("--objects", type=int, default=160, help="that a timed run reads")
     parser.add_argument("--rounds", type=int, default=15, help="timed runs of each system")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
 
     others = OthersLoad()
@@ -200,14 +198,13 @@ def main() -> None:
         f"{epoch['expected'] / 1e6:.1f} MB missing"
     )
     targets.append(Target("bytes asked for, off (1 - h) D by", abs(epoch["ratio"] - 1), 0.02, at_most=True))
-    show_targets(targets)
     document = {
         "settings": {name: value for name, value in vars(arguments).items() if name not in ("folder", "out")},
         "cpu_share_of_other_processes": others.share(),
         "systems": measured,
         "bytes_of_an_epoch": epoch,
     }
-    console.print(f"Results: {write_results('buckets', document, targets, arguments.out)}")
+    write_results("buckets", document, targets, arguments.out)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ program, connecting, reporting.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import statistics
@@ -22,7 +21,7 @@ from typing import Any
 
 import imagecodecs
 import numpy as np
-from common import RESULTS, OthersLoad, console, median_ratio, write_results
+from common import OthersLoad, argument_parser, console, median_ratio, settings_of, write_results
 from rich.table import Table
 from targets import Target
 
@@ -87,11 +86,10 @@ def measure(folder: Path, images: int, rounds: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure conversion on a Ray cluster.")
+    parser = argument_parser("Measure conversion on a Ray cluster.")
     parser.add_argument("--folder", help="where files are written (default: temporary)")
     parser.add_argument("--images", type=int, default=6000, help="of 1600 x 1200; to start takes some seconds")
     parser.add_argument("--rounds", type=int, default=2, help="timed runs of each system")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
     if len(os.sched_getaffinity(0)) < 2:
         raise SystemExit("needs two CPU cores")
@@ -107,11 +105,9 @@ def main() -> None:
         Target(f"{CLUSTER} beside {name}", median_ratio(systems[name]["runs_s"], systems[CLUSTER]["runs_s"]), 1.8)
         for name in (ONE_CORE, ONE_WORKER)
     ]
-    for target in targets:
-        console.print(f"{target.name}: {target.measured:.2f} ({target.wanted})")
-    chosen = {name: getattr(arguments, name) for name in ("images", "rounds")}
+    chosen = settings_of(arguments, "images", "rounds")
     document = {"settings": chosen, "cpu_share_of_other_processes": others.share(), "systems": systems}
-    console.print(f"Results: {write_results('cluster', document, targets, arguments.out)}")
+    write_results("cluster", document, targets, arguments.out)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ beside it. The protocol is described in docs/benchmarks.md.
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import io
 import multiprocessing
@@ -25,10 +24,11 @@ import datasets
 import imagecodecs
 import matplotlib.pyplot as plt
 import numpy as np
-from common import RESULTS, OthersLoad, Target, console, interleave, median_ratio, png, show_targets, write_results
+from common import OthersLoad, argument_parser, console, interleave, median_ratio, png, settings_of, write_results
 from datasets import Images
 from PIL import Image
 from rich.table import Table
+from targets import Target
 
 import dali_l3
 from dali_l3 import _core
@@ -422,12 +422,11 @@ def plot(name: str, group: Figures, path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare L3 with other lossless formats, on one core.")
+    parser = argument_parser("Compare L3 with other lossless formats, on one core.")
     parser.add_argument("folders", type=Path, nargs="*", help="folders of PNG photographs (default: scikit-image's)")
     parser.add_argument("--rounds", type=int, default=9, help="timed decodings of each image by each system")
     parser.add_argument("--encode-rounds", type=int, default=3, help="timed encodings of each image by each system")
     parser.add_argument("--limit", type=int, help="use only the first LIMIT images of each folder")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
 
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -457,9 +456,8 @@ def main() -> None:
 
     fhd_name = next((name for name in photos if all(photo.shape == FHD for photo in photos[name].values())), None)
     reached = list(targets(groups, groups.get(fhd_name), sets, memory))
-    show_targets(reached)
     results = {
-        "settings": {"rounds": arguments.rounds, "encode_rounds": arguments.encode_rounds},
+        "settings": settings_of(arguments, "rounds", "encode_rounds"),
         "cpu_share_of_other_processes": others.share(),
         "groups": groups,
         "sets": sets,
@@ -468,7 +466,6 @@ def main() -> None:
     path = write_results("codec", results, reached, arguments.out)
     plotted = fhd_name or next(iter(groups))
     plot(plotted, groups[plotted], path.with_suffix(".svg"))
-    console.print(f"Results: {path}, plot: {path.with_suffix('.svg')}")
 
 
 if __name__ == "__main__":

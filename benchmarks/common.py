@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import datetime
 import importlib.metadata
 import io
@@ -11,19 +13,21 @@ import platform
 import re
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import imagecodecs
 import numpy as np
+import psutil
 from PIL import Image, features
 from rich.console import Console
 from rich.table import Table
 from targets import Target
 
 import dali_l3
+from dali_l3.profiling.cpu_load import busy_seconds
 
 RESULTS = Path(__file__).parent / "results"
 console = Console()
@@ -50,23 +54,31 @@ def interleave(functions: dict[str, Callable[[], object]], rounds: int, warm: bo
     return seconds
 
 
+def tree_cpu_seconds() -> float:
+    """CPU time so far of this process and of all that it has started, running or ended."""
+    total = 0.0
+    for process in (me := psutil.Process(), *me.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+            total += sum(process.cpu_times()[:4])  # user, system, and both of children that have ended
+    return total
+
+
 class OthersLoad:
-    """The share of the machine's CPUs that other processes used since this object was made."""
+    """The share of the CPUs that this process may use which others took since this object was made.
+
+    Others are all but this process and what it started.
+    """
 
     def __init__(self) -> None:
         self._start = self._now()
 
     def share(self) -> float:
         wall, busy, own = (now - start for now, start in zip(self._now(), self._start, strict=True))
-        return max(0.0, busy - own) / (wall * os.cpu_count())
+        return max(0.0, busy - own) / (wall * len(os.sched_getaffinity(0)))
 
     @staticmethod
     def _now() -> tuple[float, float, float]:
-        """Seconds: on the clock, all CPUs busy, CPU time of this process and of its children that have ended."""
-        user, nice, system, _, _, irq, softirq, steal = map(int, Path("/proc/stat").read_text().split()[1:9])
-        busy = (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
-        times = os.times()
-        return time.monotonic(), busy, times.user + times.system + times.children_user + times.children_system
+        return time.monotonic(), busy_seconds(), tree_cpu_seconds()
 
 
 def median_ratio(numerators: Iterable[float], denominators: Iterable[float]) -> float:
@@ -95,10 +107,25 @@ def png(image: np.ndarray) -> bytes:
     return pillow("PNG", compress_level=6)(image)
 
 
+# ---- the command line ------------------------------------------------------------------------------------------------
+
+
+def argument_parser(description: str) -> argparse.ArgumentParser:
+    """A parser that knows --out, the folder for `write_results`."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
+    return parser
+
+
+def settings_of(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Some of the arguments, for the results."""
+    return {name: getattr(arguments, name) for name in names}
+
+
 # ---- reporting -------------------------------------------------------------------------------------------------------
 
 
-def show_targets(targets: Iterable[Target]) -> None:
+def _show_targets(targets: Iterable[Target]) -> None:
     table = Table("target", "measured", "wanted", "", title="Targets")
     for target in targets:
         verdict = "[green]met[/]" if target.met else "[red]missed[/]"
@@ -147,8 +174,10 @@ def _zlib_ng() -> str:
     return f" (zlib-ng {version})" if version else ""
 
 
-def write_results(name: str, results: dict[str, Any], targets: Iterable[Target], folder: Path) -> Path:
-    """Writes NAME.json with the machine, the date, the results and the targets; returns its path."""
+def write_results(name: str, results: dict[str, Any], targets: Sequence[Target], folder: Path = RESULTS) -> Path:
+    """Shows the targets; writes NAME.json with the machine, the date, the results and the targets; returns its path."""
+    if targets:
+        _show_targets(targets)
     document = {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "machine": machine(),
@@ -160,6 +189,7 @@ def write_results(name: str, results: dict[str, Any], targets: Iterable[Target],
     partial = path.with_suffix(".partial")
     partial.write_text(_to_json(document), encoding="utf-8")
     partial.replace(path)
+    console.print(f"Results: {path}")
     return path
 
 

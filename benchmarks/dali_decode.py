@@ -9,7 +9,6 @@ protocol is described in docs/benchmarks.md.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import resource
 import shutil
@@ -24,9 +23,10 @@ from typing import Any
 import datasets
 import matplotlib.pyplot as plt
 import numpy as np
-from common import RESULTS, OthersLoad, Target, console, pillow, png, show_targets, write_results
+from common import OthersLoad, argument_parser, console, pillow, png, settings_of, write_results
 from nvidia.dali import Pipeline, fn, pipeline_def
 from rich.table import Table
+from targets import Target
 
 import dali_l3
 
@@ -205,47 +205,37 @@ def plot(sizes: dict[str, Any], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare formats in a DALI pipeline on the CPU.")
+    parser = argument_parser("Compare formats in a DALI pipeline on the CPU.")
     parser.add_argument("--fhd", type=Path, help="folder of PNG photographs of 1920x1080 pixels")
     parser.add_argument("--uhd", type=Path, help="folder of PNG photographs of 3840x2160 pixels")
     parser.add_argument("--files", type=int, default=48, help="files of each format, copies included")
     parser.add_argument("--rounds", type=int, default=7, help="timed runs of each system")
     parser.add_argument("--seconds", type=float, default=1, help="rough length of a timed run")
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES), help="image sizes to measure")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
-
-    def photos(size: str) -> datasets.Images:
-        folder = arguments.uhd if size == "UHD" else arguments.fhd
-        if folder is None:
-            return {name: datasets.enlarge(photo, *SIZES[size]) for name, photo in datasets.bundled_photos().items()}
-        return {name: datasets.shrink(photo, *SIZES[size]) for name, photo in datasets.read_photos(folder).items()}
 
     others = OthersLoad()
     sizes = {}
     for size in arguments.sizes:
-        sizes[size] = measure(photos(size), arguments.files, arguments.rounds, arguments.seconds)
+        photos = datasets.load_sized(arguments.uhd if size == "UHD" else arguments.fhd, *SIZES[size])
+        sizes[size] = measure(photos, arguments.files, arguments.rounds, arguments.seconds)
         show(size, sizes[size])
     targets = [
         Target(f"{size}: images/s, {name} / PNG", sizes[size][name]["times_png"], TARGETS[size])
         for size in sizes
         for name in ("L3, decoders.l3", "L3, decoders.image")
     ]
-    show_targets(targets)
     results = {
         "settings": {
             "batch_size": BATCH_SIZE,
             "threads": THREADS,
-            "files": arguments.files,
-            "rounds": arguments.rounds,
-            "seconds": arguments.seconds,
+            **settings_of(arguments, "files", "rounds", "seconds"),
         },
         "cpu_share_of_other_processes": others.share(),
         "sizes": sizes,
     }
     path = write_results("dali_decode", results, targets, arguments.out)
     plot(sizes, path.with_suffix(".svg"))
-    console.print(f"Results: {path}, plot: {path.with_suffix('.svg')}")
 
 
 if __name__ == "__main__":

@@ -22,11 +22,12 @@ os.environ.setdefault("DALI_MALLOC_POOL_THRESHOLD", "1M")
 
 import datasets
 import numpy as np
-from common import RESULTS, OthersLoad, Target, console, median_ratio, pillow, png, show_targets, write_results
+from common import OthersLoad, argument_parser, console, median_ratio, pillow, png, settings_of, write_results
 from dali_decode import THREADS, Runs, check, mean_size, pipeline, take_turns, write_files
 from nvidia.dali import fn, pipeline_def, types
 from PIL import Image
 from rich.table import Table
+from targets import Target
 
 import dali_l3
 
@@ -214,20 +215,16 @@ def targets(sizes: dict[str, Any], masks: dict[str, Any]) -> list[Target]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argument_parser(__doc__.splitlines()[0])
     parser.add_argument("--fhd", type=Path, help="folder of PNG photographs of 1920x1080 pixels")
     parser.add_argument("--batches", type=int, default=4, help="batches of files of each kind, copies included")
     parser.add_argument("--rounds", type=int, default=9, help="timed runs of each system")
     parser.add_argument("--seconds", type=float, default=0.5, help="rough length of a timed run")
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES), help="of small images")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to measure")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
-    if arguments.fhd is None:
-        photos = {name: datasets.enlarge(photo, *FHD) for name, photo in datasets.bundled_photos().items()}
-    else:
-        photos = {name: datasets.shrink(photo, *FHD) for name, photo in datasets.read_photos(arguments.fhd).items()}
 
+    photos = datasets.load_sized(arguments.fhd, *FHD)
     others = OthersLoad()
     sizes, pieces, masks = {}, {}, {}
     for size in arguments.sizes if "sizes" in arguments.parts else ():
@@ -242,13 +239,10 @@ def main() -> None:
         for name, systems in masks.items():
             show(f"FHD with a mask, {name}", systems, ("time_of_alone",))
     found = targets(sizes, masks)
-    show_targets(found)
     results = {
         "settings": {
             "threads": THREADS,
-            "batches": arguments.batches,
-            "rounds": arguments.rounds,
-            "seconds": arguments.seconds,
+            **settings_of(arguments, "batches", "rounds", "seconds"),
             "batch_sizes": {size: SIZES[size][-1] for size in sizes},
             "DALI_MALLOC_POOL_THRESHOLD": os.environ["DALI_MALLOC_POOL_THRESHOLD"],
         },
@@ -257,7 +251,7 @@ def main() -> None:
         "pieces": pieces,
         "masks": masks,
     }
-    console.print(f"Results: {write_results('dali_small', results, found, arguments.out)}")
+    write_results("dali_small", results, found, arguments.out)
 
 
 if __name__ == "__main__":

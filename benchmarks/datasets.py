@@ -211,6 +211,18 @@ def load(folders: Iterable[Path]) -> dict[str, Images]:
     return {folder.name: read_photos(folder) for folder in folders} or {"scikit-image": bundled_photos()}
 
 
+def load_together(folders: Iterable[Path]) -> Images:
+    """The photographs of all folders; those of scikit-image where no folder is given."""
+    return {name: photo for photos in load(folders).values() for name, photo in photos.items()}
+
+
+def load_sized(folder: Path | None, height: int, width: int) -> Images:
+    """The photographs of a folder scaled down to a size; those of scikit-image, enlarged, where no folder is given."""
+    if folder is None:
+        return {name: enlarge(photo, height, width) for name, photo in bundled_photos().items()}
+    return {name: shrink(photo, height, width) for name, photo in read_photos(folder).items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Make image sets from photographs.")
     parser.add_argument("out", type=Path, help="folder to write to")
@@ -218,7 +230,7 @@ def main() -> None:
     parser.add_argument("--jpegs", type=int, default=160, help="files of each JPEG set")
     arguments = parser.parse_args()
 
-    photos = {name: photo for group in load(arguments.folders).values() for name, photo in group.items()}
+    photos = load_together(arguments.folders)
     for name in SETS:
         write_set(arguments.out / name.replace(" ", "-"), make_set(name, photos))
     for name, size in {"fhd": (1080, 1920), "uhd": (2160, 3840)}.items():

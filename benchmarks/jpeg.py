@@ -9,7 +9,7 @@ Liquid paper in kind. Limiting the disk takes root. The protocol is described in
 
 from __future__ import annotations
 
-import argparse
+import itertools
 import json
 import os
 import statistics
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import datasets
 import matplotlib.pyplot as plt
-from common import RESULTS, Target, console, show_targets, write_results
+from common import argument_parser, console, write_results
 from reading.groups import disk_of
 from reading.limited import run_limited
 from reading.mixes import (
@@ -31,23 +31,21 @@ from reading.mixes import (
     Figures,
     encode,
     figures_of,
+    measure_formats,
     measure_mix,
     mixed,
     name_of,
     others_share,
+    recommended,
     sweep,
 )
 from rich.progress import track
 from rich.table import Table
+from targets import Target
 
-from dali_l3.jobs.workers import default_workers
-from dali_l3.profiling.batch_model import Batches
-from dali_l3.profiling.choosing import choose
-from dali_l3.profiling.cost_model import Conditions
 from dali_l3.profiling.encoding import EncodedSample
 from dali_l3.profiling.isolation import call_isolated
 from dali_l3.profiling.measuring import KEEPING_MEMORY, Setting, measure, measure_file_reader
-from dali_l3.profiling.profiler import measure_format
 from dali_l3.profiling.sampling import choose_sample, list_images
 
 RATES = {"300 MB/s": 300_000_000, "800 MB/s": 800_000_000, "unthrottled": None}
@@ -97,22 +95,15 @@ def measure_condition(files: Files, threads: int, seconds: float) -> Figures:
 
     DALI's reader has the files in the page cache. MinIO reads the JPEG files, and the best mix of each pair.
     """
-    os.environ.update(KEEPING_MEMORY)  # of the processes to come; else it is chance how fast BMP is decoded
     setting = Setting(BATCH_SIZE, threads, seconds=seconds)
-    batches = Batches(BATCH_SIZE, threads, tuple(files.sample.raw_sizes))
-    conditions = Conditions(len(files.paths["source"]), files.cache_size, default_workers(), batches=batches)
-    formats = {name: measure_format(name, files.sample, setting, conditions) for name in NAMES}
-    costs = {name: format.costs for name, format in formats.items()}
-    spreads = {name: format.both.spread for name, format in formats.items()}
-    chosen = {
-        label: dict(choose({name: costs[name] for name in names}, conditions, spreads, "speed").recommended.weights)
-        for label, names in {**PAIRS, "all": tuple(NAMES)}.items()
-    }
+    images = len(files.paths["source"])
+    formats, conditions = measure_formats(NAMES, files.sample, images, files.cache_size, setting)
+    chosen = {label: recommended(formats, names, conditions) for label, names in {**PAIRS, "all": tuple(NAMES)}.items()}
     mixes: dict[str, Figures] = {}
     for weights in (*(mix for pair in PAIRS.values() for mix in sweep(*pair)), *chosen.values()):
         name = name_of(weights, NAMES)
         if name not in mixes:
-            mixes[name] = measure_mix(weights, files.paths, costs, conditions, setting)
+            mixes[name] = measure_mix(weights, files.paths, formats, conditions, setting)
     readers = {"DALI: JPEG": call_isolated(measure_file_reader, files.paths["source"], setting)}
     for weights in ({"source": 1}, *(best_of(pair, mixes)["weights"] for pair in PAIRS.values())):
         readers[f"MinIO: {name_of(weights, NAMES)}"] = call_isolated(
@@ -238,7 +229,7 @@ def plot(conditions: Mapping[str, Mapping[str, Figures]], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare mixes of JPEG with BMP and L3.")
+    parser = argument_parser("Compare mixes of JPEG with BMP and L3.")
     parser.add_argument("work", type=Path, help="folder for the files, which are removed, on the disk to measure")
     parser.add_argument("folders", type=Path, nargs="*", help="folders of PNG photographs (default: scikit-image's)")
     parser.add_argument("--sizes", nargs="+", choices=FILES, default=list(FILES), help="sizes of the images")
@@ -248,20 +239,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="of a measurement, after warming up, at least")
     parser.add_argument("--keep", type=Path, help="results of an earlier run, whose other conditions are kept")
     parser.add_argument("--part", type=float, default=1.0, help="of the files: less to try it out")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
-    photos = {name: photo for images in datasets.load(arguments.folders).values() for name, photo in images.items()}
+    photos = datasets.load_together(arguments.folders)
     arguments.work.mkdir(parents=True, exist_ok=True)
     disk = disk_of(arguments.work) if any(RATES[rate] for rate in arguments.rates) else ""
     with tempfile.TemporaryDirectory(dir=arguments.work.resolve()) as folder:
         counts = {size: round(arguments.part * FILES[size]) for size in arguments.sizes}
         files = {size: make_files(Path(folder, size), photos, size, count) for size, count in counts.items()}
-        cells = [
-            (size, threads, rate)
-            for size in arguments.sizes
-            for threads in arguments.threads
-            for rate in arguments.rates
-        ]
+        cells = list(itertools.product(arguments.sizes, arguments.threads, arguments.rates))
         rounds: dict[tuple[str, int, str], list[Figures]] = {cell: [] for cell in cells}
         for cell in track(arguments.rounds * cells, "Measures", console=console):
             size, threads, rate = cell
@@ -276,12 +261,9 @@ def main() -> None:
     conditions: dict[str, dict[str, Figures]] = earlier.get("conditions", {})
     for (size, threads, rate), found in rounds.items():
         condition = f"{size}, {threads} thread{'s' if threads > 1 else ''}"
-        conditions.setdefault(condition, {})[rate] = median_of(found) | {
-            "rounds": len(found),
-        }
+        conditions.setdefault(condition, {})[rate] = median_of(found) | {"rounds": len(found)}
         show(f"{condition}, {rate}", conditions[condition][rate])
     reached = list(targets(conditions))
-    show_targets(reached)
     results = {
         "settings": {
             "batch_size": BATCH_SIZE,
@@ -297,7 +279,6 @@ def main() -> None:
     }
     path = write_results("jpeg", results, reached, arguments.out)
     plot(conditions, path.with_suffix(".svg"))
-    console.print(f"Results: {path}")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ root. The protocol is described in docs/benchmarks.md.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import datasets
 import numpy as np
-from common import RESULTS, OthersLoad, Target, console, show_targets, write_results
+from common import OthersLoad, argument_parser, console, write_results
 from reading.groups import Unavailable, disk_of
 from reading.runs import (
     BATCH_SIZE,
@@ -33,6 +32,7 @@ from reading.runs import (
     variation,
 )
 from rich.table import Table
+from targets import Target
 
 from dali_l3.profiling.measuring import KEEPING_MEMORY
 from reading import files as dataset_files
@@ -96,6 +96,23 @@ READER_TARGET = 1  # of the speed of DALI's reader, at least
 
 
 # ---- measuring -------------------------------------------------------------------------------------------------------
+
+
+def measure_rates(
+    files: dict[str, list[Path]], work: Path, systems: dict[str, list[System]], epochs: int, rounds: int
+) -> dict[str, dict[str, Figures]]:
+    """The figures of the systems by the speed of the disk; none where memory and disk cannot be limited."""
+    rates = {}
+    try:
+        disk, budget = disk_of(work), int(SHARE_IN_MEMORY * total_bytes(files[PNG]))
+        keeping, default = Protocol(files, disk, budget, KEEPING_MEMORY), Protocol(files, disk, budget, {})
+        for rate, chosen in systems.items():
+            protocol = default if rate == DEFAULT_ALLOCATOR else keeping
+            rates[rate] = measure_rate(protocol, rate, chosen, epochs, rounds)
+            show(rate, rates[rate])
+    except Unavailable as error:
+        console.print(f"Memory and disk cannot be limited, which takes root: {error}. Only readers alone are measured.")
+    return rates
 
 
 def measure_rate(protocol: Protocol, rate: str, systems: list[System], epochs: int, rounds: int) -> dict[str, Figures]:
@@ -261,8 +278,19 @@ def show(rate: str, systems: dict[str, Figures]) -> None:
         console.print(f"Other processes disturbed {disturbed} of {len(systems)} systems: not to be relied upon.")
 
 
+def plot(rates: dict[str, dict[str, Figures]], results: Path) -> None:
+    """Draws beside the file of results."""
+    if rates:
+        plots.throughput(rates, results.with_suffix(".svg"))
+    if "300 MB/s" in rates:
+        plots.batches(
+            {figures["reader"]: figures for figures in rates["300 MB/s"].values() if figures["dataset"] == PNG_BMP},
+            results.with_name("liquid_batches.svg"),
+        )
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare readers where the dataset outgrows the memory.")
+    parser = argument_parser("Compare readers where the dataset outgrows the memory.")
     parser.add_argument("work", type=Path, help="folder for the files, which are kept, on the disk to measure")
     parser.add_argument("folders", type=Path, nargs="*", help="folders of PNG photographs (default: scikit-image's)")
     parser.add_argument("--files", type=int, default=dataset_files.FHD_FILES, help="images of a dataset")
@@ -271,7 +299,6 @@ def main() -> None:
     parser.add_argument("--rates", nargs="+", choices=RATES, default=list(RATES), help="speed limits of the disk")
     parser.add_argument("--keep", type=Path, help="results of an earlier run, whose figures of other speeds are kept")
     parser.add_argument("--quick", action="store_true", help="few files, one epoch, four systems: to try it out")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
     systems = {rate: SYSTEMS[rate] for rate in arguments.rates}
     if arguments.quick:
@@ -289,22 +316,13 @@ def main() -> None:
     if earlier and earlier["settings"] != settings:
         parser.error(f"{arguments.keep}: made with other settings: {earlier['settings']}")
 
-    photos = {name: photo for group in datasets.load(arguments.folders).values() for name, photo in group.items()}
+    photos = datasets.load_together(arguments.folders)
     paths = dataset_files.make(arguments.work.resolve(), photos, arguments.files)
     if arguments.quick:
         paths = {name: chosen[:QUICK_FILES] for name, chosen in paths.items()}
     files = {name: dataset_files.mixed(paths, shares) for name, shares in DATASETS.items()}
     others = OthersLoad()
-    rates = {}
-    try:
-        disk, budget = disk_of(arguments.work), int(SHARE_IN_MEMORY * total_bytes(files[PNG]))
-        keeping, default = Protocol(files, disk, budget, KEEPING_MEMORY), Protocol(files, disk, budget, {})
-        for rate, chosen in systems.items():
-            protocol = default if rate == DEFAULT_ALLOCATOR else keeping
-            rates[rate] = measure_rate(protocol, rate, chosen, arguments.epochs, arguments.rounds)
-            show(rate, rates[rate])
-    except Unavailable as error:
-        console.print(f"Memory and disk cannot be limited, which takes root: {error}. Only readers alone are measured.")
+    rates = measure_rates(files, arguments.work, systems, arguments.epochs, arguments.rounds)
     readers = {}
     for chosen in (paths["small"], paths["L3 fast"]):
         readers[f"{total_bytes(chosen) / len(chosen) / 1e6:.1f} MB"] = measure_reader(
@@ -316,7 +334,6 @@ def main() -> None:
         kept = {rate: figures for rate, figures in earlier["rates"].items() if rate not in rates}
         rates = {rate: (kept | rates)[rate] for rate in RATES if rate in kept | rates}
     reached = list(targets(rates, readers))
-    show_targets(reached)
     results = {
         "settings": settings,
         "kept": {rate: earlier.get("kept", {}).get(rate, earlier["date"]) for rate in kept},  # from before
@@ -331,15 +348,7 @@ def main() -> None:
         "rates": rates,
         "reader_alone": readers,
     }
-    path = write_results("liquid", results, reached, arguments.out)
-    console.print(f"Results: {path}")
-    if rates:
-        plots.throughput(rates, path.with_suffix(".svg"))
-    if "300 MB/s" in rates:
-        plots.batches(
-            {figures["reader"]: figures for figures in rates["300 MB/s"].values() if figures["dataset"] == PNG_BMP},
-            path.with_name("liquid_batches.svg"),
-        )
+    plot(rates, write_results("liquid", results, reached, arguments.out))
 
 
 if __name__ == "__main__":

@@ -195,7 +195,7 @@ def main() -> None:
         medians = [statistics.median(side) * 1e3 for side in zip(*times, strict=True)]
         table.add_row(case, *(f"{ms:.3f}" for ms in medians), f"{ratios[case]:.3f}")
     console.print(table)
-    console.print(f"{machine()['cpu']}; other processes used {load.share():.0%} of the CPUs (the two servers count)")
+    console.print(f"{machine()['cpu']}; other processes used {load.share():.0%} of the CPUs")
     if arguments.json:
         arguments.json.write_text(json.dumps(ratios, indent=1) + "\n")
 

@@ -9,7 +9,6 @@ reading/files.py, as for liquid.py. Limiting the disk takes root. The protocol i
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import statistics
@@ -19,18 +18,15 @@ from pathlib import Path
 
 import datasets
 import matplotlib.pyplot as plt
-from common import RESULTS, Target, console, show_targets, write_results
+from common import argument_parser, console, write_results
 from reading.groups import disk_of
 from reading.limited import run_limited
 from reading.mixes import CHOICE_TARGET, ERROR_TARGET, USUAL_ERROR, USUAL_TARGET, Figures, Weights, figures_of
 from rich.progress import track
 from rich.table import Table
+from targets import Target
 
-from dali_l3.jobs.workers import default_workers
 from dali_l3.profiling import encoding, profiler, sampling
-from dali_l3.profiling.batch_model import Batches
-from dali_l3.profiling.choosing import choose
-from dali_l3.profiling.cost_model import Conditions
 from dali_l3.profiling.measuring import KEEPING_MEMORY, Setting
 from dali_l3.profiling.report import figures as report_figures
 from reading import files as dataset_files
@@ -66,19 +62,12 @@ def measure_rate(
     sample: encoding.EncodedSample, paths: dict[str, list[str]], cache_size: int, setting: Setting
 ) -> Figures:
     """Measures a sample in each format, and mixes of the images that it stands for. Runs with a limited disk."""
-    os.environ.update(KEEPING_MEMORY)  # of the processes to come; else it is chance how fast PNG and BMP are decoded
-    batches = Batches(BATCH_SIZE, THREADS, tuple(sample.raw_sizes))
-    conditions = Conditions(FILES, cache_size, default_workers(), batches=batches)
-    formats = {name: profiler.measure_format(name, sample, setting, conditions) for name in FORMATS}
-    costs = {name: format.costs for name, format in formats.items()}
-    spreads = {name: format.both.spread for name, format in formats.items()}
-    pairs = {name: costs[name] for name in ("png", "bmp")}
-    best, pair = (choose(each, conditions, spreads, "speed").recommended for each in (costs, pairs))
-    recommended = [dict(pair.weights), dict(best.weights)]
+    formats, conditions = reading_mixes.measure_formats(FORMATS, sample, FILES, cache_size, setting)
+    recommended = [reading_mixes.recommended(formats, names, conditions) for names in (("png", "bmp"), FORMATS)]
     mixes = {}
     for weights in [*SWEEP, *OTHERS, *recommended]:
         if name_of(weights) not in mixes:
-            mixes[name_of(weights)] = reading_mixes.measure_mix(weights, paths, costs, conditions, setting)
+            mixes[name_of(weights)] = reading_mixes.measure_mix(weights, paths, formats, conditions, setting)
     fastest_of_sweep = max(mixes[name_of(weights)]["measured"] for weights in SWEEP)
     fastest = max(mix["measured"] for mix in mixes.values())
     return {
@@ -160,17 +149,16 @@ def plot(rates: dict[str, Figures], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare the profiler's predictions with measurements.")
+    parser = argument_parser("Compare the profiler's predictions with measurements.")
     parser.add_argument("work", type=Path, help="folder for the files, which are kept, on the disk to measure")
     parser.add_argument("folders", type=Path, nargs="*", help="folders of PNG photographs (default: scikit-image's)")
     parser.add_argument("--rates", nargs="+", choices=RATES, default=list(RATES), help="speed limits of the disk")
     parser.add_argument("--rounds", type=int, default=3, help="times that all is done")
     parser.add_argument("--seconds", type=float, default=4.0, help="of a measurement, after warming up, at least")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
     work = arguments.work.resolve()
     setting = Setting(BATCH_SIZE, THREADS, seconds=arguments.seconds)
-    photos = {name: photo for images in datasets.load(arguments.folders).values() for name, photo in images.items()}
+    photos = datasets.load_together(arguments.folders)
     made = dataset_files.make(work, photos, FILES)["PNG"]
     cache_size = int(SHARE_IN_MEMORY * sum(path.stat().st_size for path in made))
     disk = disk_of(work)
@@ -194,7 +182,6 @@ def main() -> None:
         search = run_limited(disk, RATES[SEARCHED], search_as_the_paper, folder, cache_size, str(work), setting)
         console.print(f"PNG and BMP at {SEARCHED}, searched as in the paper: {search['best']}")
     reached = list(targets(rates))
-    show_targets(reached)
     results = {
         "settings": {
             "batch_size": BATCH_SIZE,
@@ -213,7 +200,6 @@ def main() -> None:
     path = write_results("profiler", results, reached, arguments.out)
     plot(rates, path.with_suffix(".svg"))
     path.with_name("profiler_balance.svg").write_text(search["figure"], encoding="utf-8")
-    console.print(f"Results: {path}")
 
 
 if __name__ == "__main__":

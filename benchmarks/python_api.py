@@ -11,7 +11,6 @@ torchvision.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib.util
 import itertools
@@ -26,11 +25,11 @@ from typing import Any
 
 import datasets
 import numpy as np
-import psutil
 import torch
-from common import RESULTS, OthersLoad, Target, console, png, show_targets, write_results
+from common import OthersLoad, argument_parser, console, png, settings_of, tree_cpu_seconds, write_results
 from PIL import Image
 from rich.table import Table
+from targets import Target
 from torch.utils.data import DataLoader, Dataset
 
 import dali_l3
@@ -166,21 +165,17 @@ def check(loaders: dict[str, DataLoader]) -> None:
             raise SystemExit("the systems deliver different images")
 
 
-def cpu_seconds() -> float:
-    """CPU time of this process and of its workers, which live."""
-    me = psutil.Process()
-    times = [process.cpu_times() for process in (me, *me.children(recursive=True))]
-    return sum(each.user + each.system for each in times)
-
-
 def run(loader: DataLoader, seconds: float) -> tuple[float, float]:
-    """Images/s and CPU ms for each, of whole epochs until the time is over; workers have been started before."""
+    """Images/s and CPU ms for each, with the workers', of whole epochs until the time is over.
+
+    Workers have been started before.
+    """
     images = 0
-    start, cpu_start = time.perf_counter(), cpu_seconds()
+    start, cpu_start = time.perf_counter(), tree_cpu_seconds()
     while not images or time.perf_counter() - start < seconds:
         for batch, _ in loader:
             images += len(batch)
-    return images / (time.perf_counter() - start), (cpu_seconds() - cpu_start) / images * 1e3
+    return images / (time.perf_counter() - start), (tree_cpu_seconds() - cpu_start) / images * 1e3
 
 
 def measure_loaders(folder: Path, kind: str, rounds: int, seconds: float) -> dict[str, Any]:
@@ -250,34 +245,27 @@ def show(batches: dict[str, Any], loaders: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure the Python API without DALI.")
+    parser = argument_parser("Measure the Python API without DALI.")
     parser.add_argument("--fhd", type=Path, help="folder of PNG photographs of 1920x1080 pixels")
     parser.add_argument("--photos", type=Path, help="folder of PNG photographs of at least 500x375 pixels")
     parser.add_argument("--rounds", type=int, default=21, help="timed batches for each number of threads")
     parser.add_argument("--epochs", type=int, default=5, help="timed runs of each DataLoader")
     parser.add_argument("--seconds", type=float, default=2, help="rough length of such a run")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
-
-    def photos(folder: Path | None, height: int, width: int) -> datasets.Images:
-        if folder is None:
-            return {name: datasets.enlarge(photo, height, width) for name, photo in datasets.bundled_photos().items()}
-        return {name: datasets.shrink(photo, height, width) for name, photo in datasets.read_photos(folder).items()}
 
     others = OthersLoad()
     batches, loaders, targets = {}, {}, []
     for name, (shape, count, target) in BATCHES.items():
         folder = arguments.fhd if name == "FHD" else arguments.photos
-        batches[name] = measure_threads(photos(folder, *shape), count, arguments.rounds)
+        batches[name] = measure_threads(datasets.load_sized(folder, *shape), count, arguments.rounds)
         targets.append(Target(f"decode_batch, {name}: 2 threads / 1", batches[name]["gain"]["2 threads"], target))
     with tempfile.TemporaryDirectory() as folder:
-        write_files(Path(folder), photos(arguments.fhd, *SIZE))
+        write_files(Path(folder), datasets.load_sized(arguments.fhd, *SIZE))
         for kind, target in TARGETS.items():
             loaders[kind] = measure_loaders(Path(folder), kind, arguments.epochs, arguments.seconds)
             for workers, measured in loaders[kind].items():
                 targets.append(Target(f"{kind}, {workers}: L3 / Pillow", measured["L3"]["times_pillow"], target))
     show(batches, loaders)
-    show_targets(targets)
     results = {
         "settings": {
             "torch": torch.__version__,
@@ -285,15 +273,13 @@ def main() -> None:
             "files": FILES,
             "size": list(SIZE),
             "window": list(WINDOW),
-            "rounds": arguments.rounds,
-            "epochs": arguments.epochs,
-            "seconds": arguments.seconds,
+            **settings_of(arguments, "rounds", "epochs", "seconds"),
         },
         "cpu_share_of_other_processes": others.share(),
         "decode_batch": batches,
         "data_loader": loaders,
     }
-    console.print(f"Results: {write_results('python_api', results, targets, arguments.out)}")
+    write_results("python_api", results, targets, arguments.out)
 
 
 if __name__ == "__main__":

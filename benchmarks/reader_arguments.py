@@ -11,7 +11,6 @@ where memory comes to lie shows. The case "nothing" compares two equal readers: 
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 from collections.abc import Callable
@@ -21,11 +20,12 @@ from typing import Any
 
 import datasets
 import numpy as np
-from common import RESULTS, OthersLoad, Target, console, show_targets, write_results
+from common import OthersLoad, argument_parser, console, settings_of, write_results
 from dali_decode import BATCH_SIZE, PREFETCHED, THREADS, run, start
 from nvidia.dali import Pipeline, fn, pipeline_def
 from reader_check import settle
 from rich.table import Table
+from targets import Target
 
 import dali_l3
 from dali_l3.fn import readers
@@ -64,8 +64,8 @@ def cases(files: list[str]) -> dict[str, Case]:
         "companion_files": Case({"companion_files": files, "companions": None}, listed | same),
         "missing_companions": Case({"missing_companions": "empty"}, small),
         "equal_sizes": Case({"equal_sizes": True}, same),
-        "paths": Case(outputs=lambda encoded: (fn.get_property(encoded, key="source_info"),)),
-        "sizes": Case(outputs=lambda encoded: (fn.peek_image_shape(encoded),)),
+        "an output of paths": Case(outputs=lambda encoded: (fn.get_property(encoded, key="source_info"),)),
+        "an output of sizes": Case(outputs=lambda encoded: (fn.peek_image_shape(encoded),)),
     }
 
 
@@ -136,14 +136,13 @@ def measure(root: Path, case: Case, starts: int, rounds: int, batches: int) -> d
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure what the readers' arguments cost.")
+    parser = argument_parser("Measure what the readers' arguments cost.")
     parser.add_argument("folder", type=Path, nargs="?", help="folder of PNG photographs (default: scikit-image's)")
     parser.add_argument("--cases", default="", help="only cases whose name contains this text")
     parser.add_argument("--files", type=int, default=128, help="images, copies included; a multiple of 4")
     parser.add_argument("--starts", type=int, default=3, help="how often the readers are made anew")
     parser.add_argument("--rounds", type=int, default=5, help="timed runs of each reader after each start")
     parser.add_argument("--batches", type=int, default=192, help="batches of a timed run")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
 
     found = datasets.read_photos(arguments.folder) if arguments.folder else datasets.bundled_photos()
@@ -164,11 +163,10 @@ def main() -> None:
         for name, result in results.items()
         if name != "nothing"
     ]
-    show_targets(targets)
-    chosen = {name: getattr(arguments, name) for name in ("files", "starts", "rounds", "batches")}
+    chosen = settings_of(arguments, "files", "starts", "rounds", "batches")
     settings = {"batch_size": BATCH_SIZE, "threads": THREADS, "size": list(SHAPE), **chosen}
     document = {"settings": settings, "cpu_share_of_other_processes": others.share(), "cases": results}
-    console.print(f"Results: {write_results('reader_arguments', document, targets, arguments.out)}")
+    write_results("reader_arguments", document, targets, arguments.out)
 
 
 if __name__ == "__main__":

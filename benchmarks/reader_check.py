@@ -8,7 +8,6 @@ before a decoder, with files in the page cache, and writes results/reader_check.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 import time
@@ -16,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import datasets
-from common import RESULTS, OthersLoad, console, png, write_results
+from common import OthersLoad, argument_parser, console, png, settings_of, write_results
 from dali_decode import BATCH_SIZE, PREFETCHED, THREADS, run, start
 from nvidia.dali import fn, pipeline_def
-from reading.worker import cpu_seconds
 from rich.table import Table
 
 import dali_l3
@@ -48,10 +46,10 @@ def write_files(folder: Path, photos: datasets.Images, encode, count: int) -> li
 def settle() -> float:
     """Waits until nothing is read ahead any more; the CPU seconds used so far."""
     before = -1.0
-    while cpu_seconds() - before > 0.001:
-        before = cpu_seconds()
+    while time.process_time() - before > 0.001:
+        before = time.process_time()
         time.sleep(0.05)
-    return cpu_seconds()
+    return time.process_time()
 
 
 def time_run(pipe, batches: int) -> tuple[float, float]:
@@ -97,22 +95,16 @@ def show(title: str, systems: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure what checking files costs a reader.")
+    parser = argument_parser("Measure what checking files costs a reader.")
     parser.add_argument("folder", type=Path, nargs="?", help="folder of PNG photographs (default: scikit-image's)")
     parser.add_argument("--files", type=int, default=64, help="files of each format, copies included")
     parser.add_argument("--rounds", type=int, default=9, help="timed runs of each pipeline")
     parser.add_argument("--seconds", type=float, default=0.7, help="rough length of a timed run")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
-
-    def photos(shape: tuple[int, int]) -> datasets.Images:
-        if arguments.folder is None:
-            return {name: datasets.enlarge(photo, *shape) for name, photo in datasets.bundled_photos().items()}
-        return {name: datasets.shrink(photo, *shape) for name, photo in datasets.read_photos(arguments.folder).items()}
 
     others, results = OthersLoad(), {}
     for size, shape in SIZES.items():
-        images = photos(shape)
+        images = datasets.load_sized(arguments.folder, *shape)
         results[size] = {}
         for suffix, encode in ENCODERS.items():
             with tempfile.TemporaryDirectory() as folder:
@@ -125,10 +117,10 @@ def main() -> None:
                     },
                 }
             show(f"{suffix}, {size}", {name: results[size][suffix][name] for name in DECODERS})
-    chosen = {name: getattr(arguments, name) for name in ("files", "rounds", "seconds")}
+    chosen = settings_of(arguments, "files", "rounds", "seconds")
     settings = {"batch_size": BATCH_SIZE, "threads": THREADS, **chosen}
     document = {"settings": settings, "cpu_share_of_other_processes": others.share(), "sizes": results}
-    console.print(f"Results: {write_results('reader_check', document, [], arguments.out)}")
+    write_results("reader_check", document, [], arguments.out)
 
 
 if __name__ == "__main__":

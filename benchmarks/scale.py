@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import RESULTS, OthersLoad, console, show_targets, write_results
+from common import OthersLoad, argument_parser, console, settings_of, write_results
 from rich.table import Table
 from targets import Target
 
@@ -208,12 +208,11 @@ def show(catalogue: dict[str, Any], folder: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure readers of many samples.")
+    parser = argument_parser("Measure readers of many samples.")
     parser.add_argument("--folder", help="where datasets are written (default: temporary)")
     parser.add_argument("--samples", type=int, default=10_000_000, help="of the catalogue")
     parser.add_argument("--files", type=int, default=1_000_000, help="in the folder")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each reader")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:
@@ -243,15 +242,14 @@ def main() -> None:
     targets.append(
         Target("folder, multi_format beside file: time", folder["multi_format"]["seconds"] / by_dali, 1, at_most=True)
     )
-    show_targets(targets)
-    chosen = {name: getattr(arguments, name) for name in ("samples", "files", "rounds")}
+    chosen = settings_of(arguments, "samples", "files", "rounds")
     document = {
         "settings": {**chosen, "processes": PROCESSES, "cpus": os.cpu_count()},
         "cpu_share_of_other_processes": others.share(),
         "catalogue": catalogue,
         "folder": folder,
     }
-    console.print(f"Results: {write_results('scale', document, targets, arguments.out)}")
+    write_results("scale", document, targets, arguments.out)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ writes results/steadiness.json. Files come from reading/files.py, as for liquid.
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 import tempfile
@@ -17,11 +16,12 @@ from pathlib import Path
 
 import datasets
 import numpy as np
-from common import RESULTS, OthersLoad, Target, console, show_targets, write_results
+from common import OthersLoad, argument_parser, console, write_results
 from reading.pacing import paced
 from reading.runs import BATCH_SIZE, DALI_COPYING, LIQUID, MINIO, THREADS, Figures, run, variation
 from rich.progress import track
 from rich.table import Table
+from targets import Target
 
 from dali_l3.profiling.measuring import KEEPING_MEMORY
 from reading import files as dataset_files
@@ -85,16 +85,15 @@ def show(results: Mapping[str, Mapping[str, Figures]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare how even the times of batches are.")
+    parser = argument_parser("Compare how even the times of batches are.")
     parser.add_argument("work", type=Path, help="folder for the files, which are kept")
     parser.add_argument("folders", type=Path, nargs="*", help="folders of PNG photographs (default: scikit-image's)")
     parser.add_argument("--files", type=int, default=FILES, help="images of a dataset")
     parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=list(DATASETS))
     parser.add_argument("--rounds", type=int, default=3, help="runs of each reader on each dataset")
     parser.add_argument("--seconds", type=float, default=8.0, help="of a run after warming up, at least")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
-    photos = {name: photo for images in datasets.load(arguments.folders).values() for name, photo in images.items()}
+    photos = datasets.load_together(arguments.folders)
     paths = dataset_files.make(arguments.work.resolve(), photos, arguments.files)
     cache_size = int(SHARE_IN_MEMORY * sum(path.stat().st_size for path in paths["PNG"]))
     files = {name: dataset_files.mixed(paths, DATASETS[name]) for name in arguments.datasets}
@@ -110,7 +109,6 @@ def main() -> None:
     results = {name: {reader: summary(runs[name, reader]) for reader in READERS} for name in files}
     show(results)
     reached = list(targets(results))
-    show_targets(reached)
     document = {
         "settings": {
             "batch_size": BATCH_SIZE,
@@ -125,7 +123,7 @@ def main() -> None:
         "cpu_share_of_other_processes": others.share(),
         "datasets": results,
     }
-    console.print(f"Results: {write_results('steadiness', document, reached, arguments.out)}")
+    write_results("steadiness", document, reached, arguments.out)
 
 
 if __name__ == "__main__":

@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import RESULTS, OthersLoad, console, median_ratio, write_results
+from common import OthersLoad, argument_parser, console, median_ratio, settings_of, write_results
 from nvidia.dali import Pipeline, fn
-from reading.worker import cpu_seconds
 from rich.table import Table
 from targets import Target
 
@@ -110,9 +109,9 @@ def measure(systems: Systems, samples: int, lead: int, rounds: int, warm_up: int
     for _ in range(rounds):
         for name, run in systems.items():
             run(lead)
-            before = cpu_seconds()
+            before = time.process_time()
             wall = run(samples)
-            runs[name].append((samples / wall, (cpu_seconds() - before) / samples))
+            runs[name].append((samples / wall, (time.process_time() - before) / samples))
     return {
         name: {
             "samples_per_s": statistics.median(speed for speed, _ in of_one),
@@ -174,12 +173,11 @@ def liquid_beside_files(paths: list[str], size: int, batch_size: int, arguments:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure readers of tar shards.")
+    parser = argument_parser("Measure readers of tar shards.")
     parser.add_argument("--folder", help="where shards are written, on the disk to be measured (default: temporary)")
     parser.add_argument("--shards", type=int, default=20, help="shards of small files")
     parser.add_argument("--files", type=int, default=2000, help="files in each of them")
     parser.add_argument("--rounds", type=int, default=15, help="timed runs of each system")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
     arguments = parser.parse_args()
 
     others = OthersLoad()
@@ -207,11 +205,9 @@ def main() -> None:
             if name.startswith("Liquid")
         ),
     ]
-    for target in targets:
-        console.print(f"{target.name}: {target.measured:.2f} ({target.wanted})")
-    chosen = {name: getattr(arguments, name) for name in ("shards", "files", "rounds")}
+    chosen = settings_of(arguments, "shards", "files", "rounds")
     document = {"settings": chosen, "cpu_share_of_other_processes": others.share(), "systems": results}
-    console.print(f"Results: {write_results('tar_shards', document, targets, arguments.out)}")
+    write_results("tar_shards", document, targets, arguments.out)
 
 
 if __name__ == "__main__":

@@ -8,15 +8,13 @@ CPU seconds of this process, the ways in turns, medians of the rounds.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import statistics
 from collections.abc import Callable
-from pathlib import Path
 
 import datasets
 import numpy as np
-from common import RESULTS, OthersLoad, console, interleave, median_ratio, write_results
+from common import OthersLoad, argument_parser, console, interleave, median_ratio, settings_of, write_results
 from dali_decode import BATCH_SIZE, THREADS
 from nvidia.dali import fn, pipeline_def
 from rich.table import Table
@@ -96,21 +94,21 @@ def measure(files: list[np.ndarray], count: int, size: int, rounds: int) -> dict
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argument_parser(__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
     arguments = parser.parse_args()
     photos = [datasets.enlarge(photo, HEIGHT, WIDTH) for photo in datasets.bundled_photos().values()]
     files = [np.frombuffer(dali_l3.encode(photos[i % len(photos)]), np.uint8) for i in range(BATCH_SIZE)]
-    load = OthersLoad()
+    others = OthersLoad()
     results = {name: measure(files, count, size, arguments.rounds) for name, (count, size) in CASES.items()}
     for name, ways in results.items():
         table = Table("", "CPU ms an image", "times that of windows", title=name)
         for way, figures in ways.items():
             table.add_row(way, f"{figures['cpu_ms_per_image']:.2f}", f"{figures['of_windows']:.2f}")
         console.print(table)
-    settings = {"batch_size": BATCH_SIZE, "threads": THREADS, "rounds": arguments.rounds}
-    write_results("windows", {"settings": settings, "cases": results, "others_load": load.share()}, [], arguments.out)
+    settings = {"batch_size": BATCH_SIZE, "threads": THREADS, **settings_of(arguments, "rounds")}
+    document = {"settings": settings, "cpu_share_of_other_processes": others.share(), "cases": results}
+    write_results("windows", document, [], arguments.out)
 
 
 if __name__ == "__main__":

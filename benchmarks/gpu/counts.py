@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "csrc/l3/cuda")]
 import datasets  # noqa: E402
 import resources  # noqa: E402
 import tables  # noqa: E402
-from common import RESULTS, show_targets, write_results  # noqa: E402
+from common import write_results  # noqa: E402
 from gpu import make_images, model  # noqa: E402
 from gpu.image_sets import FHD, SETS, Images, ImageSet  # noqa: E402
 from gpu.machine_code import UNITS, Kernel, compile_ptx, executed  # noqa: E402
@@ -155,9 +155,8 @@ def main() -> None:
         "images": arguments.images,
     }
     targets = model.targets(sets)
-    write_results(model.RESULTS, {"settings": settings, "sets": sets}, targets, RESULTS)
+    write_results(model.RESULTS, {"settings": settings, "sets": sets}, targets)
     tables.update(DOCUMENT)
-    show_targets(targets)
 
 
 if __name__ == "__main__":

@@ -123,10 +123,3 @@ def mixed(paths: dict[str, list[Path]], shares: dict[str, int]) -> list[Path]:
     return [
         paths[name][number] for number, name in zip(range(len(paths[names[0]])), np.concatenate(tens), strict=False)
     ]
-
-
-def evict(paths: list[Path]) -> None:
-    """Drops the files from the page cache."""
-    for path in paths:
-        with path.open("rb") as file:
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

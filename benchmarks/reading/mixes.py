@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dali_l3.jobs.workers import default_workers
 from dali_l3.profiling import encoding
-from dali_l3.profiling.cost_model import Conditions, FormatCosts, predict
+from dali_l3.profiling.batch_model import Batches
+from dali_l3.profiling.choosing import choose
+from dali_l3.profiling.cost_model import Conditions, predict
 from dali_l3.profiling.isolation import call_isolated
-from dali_l3.profiling.measuring import Setting, measure
-from dali_l3.profiling.profiler import FormatProfile
+from dali_l3.profiling.measuring import KEEPING_MEMORY, Setting, measure
+from dali_l3.profiling.profiler import FormatProfile, measure_format
 
 Figures = dict[str, Any]
 Weights = dict[str, int]
@@ -48,16 +52,36 @@ def mixed(paths: Mapping[str, list[str]], weights: Weights) -> list[str]:
     return [paths[names[number * stride % total]][number] for number in range(count)]
 
 
+def measure_formats(
+    names: Iterable[str], sample: encoding.EncodedSample, images: int, cache_size: int, setting: Setting
+) -> tuple[dict[str, FormatProfile], Conditions]:
+    """Measures a sample in formats, as the profiler does, under the conditions of a dataset of so many images.
+
+    Changes the environment for processes to come: else it is chance how fast PNG and BMP are decoded.
+    """
+    os.environ.update(KEEPING_MEMORY)
+    batches = Batches(setting.batch_size, setting.threads, tuple(sample.raw_sizes))
+    conditions = Conditions(images, cache_size, default_workers(), batches=batches)
+    return {name: measure_format(name, sample, setting, conditions) for name in names}, conditions
+
+
+def recommended(formats: Mapping[str, FormatProfile], names: Iterable[str], conditions: Conditions) -> Weights:
+    """The mix of some formats that the profiler recommends for speed."""
+    costs = {name: formats[name].costs for name in names}
+    spreads = {name: formats[name].both.spread for name in costs}
+    return dict(choose(costs, conditions, spreads, "speed").recommended.weights)
+
+
 def measure_mix(
     weights: Weights,
     paths: Mapping[str, list[str]],
-    costs: Mapping[str, FormatCosts],
+    formats: Mapping[str, FormatProfile],
     conditions: Conditions,
     setting: Setting,
 ) -> Figures:
     """Images/s of a mix with the Liquid reader, predicted and measured, in the environment as it is."""
     shares = {name: weight / sum(weights.values()) for name, weight in weights.items()}
-    prediction = predict(shares, costs, conditions)
+    prediction = predict(shares, {name: format.costs for name, format in formats.items()}, conditions)
     measured = call_isolated(measure, mixed(paths, weights), setting, cache_size=conditions.cache_size)
     return {
         "weights": weights,

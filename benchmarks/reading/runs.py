@@ -17,8 +17,7 @@ from typing import Any
 
 from common import OthersLoad
 
-from dali_l3.profiling.measuring import KEEPING_MEMORY
-from reading import files as dataset_files
+from dali_l3.profiling.measuring import KEEPING_MEMORY, evict
 from reading.groups import group
 
 Figures = dict[str, Any]
@@ -159,7 +158,7 @@ class Protocol:
         slack = DALI_SLACK if reader in (DALI, DALI_COPYING) else SLACK
         limit = self._size(reader, dataset) + self.budget + slack
         files = self.datasets[dataset]
-        dataset_files.evict(files)
+        evict([str(path) for path in files])
         limits = {"disk": self.disk, "disk_bytes_per_s": disk_bytes_per_s, "memory_bytes": limit}
         measured = run(files, reader, cache_size=self.budget, environment=self.environment, **limits, **settings)
         return measured | {"memory_limit_bytes": limit}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -42,13 +41,13 @@ def run(job: dict[str, Any], disk_bytes: Callable[[], int]) -> dict[str, Any]:
     pipe.build()
     epoch = len(job["files"]) // job["batch_size"]
     run_epochs(pipe, epoch, job["warm_up"])
-    times, counts, cpu = [time.perf_counter()], [disk_bytes()], cpu_seconds()
+    times, counts, cpu = [time.perf_counter()], [disk_bytes()], time.process_time()
     while len(times) <= job["epochs"] * epoch or times[-1] - times[0] < job["seconds"]:
         for _ in range(epoch):
             pipe.run()
             times.append(time.perf_counter())
             counts.append(disk_bytes())
-    cpu = cpu_seconds() - cpu
+    cpu = time.process_time() - cpu
 
     return {
         "images_per_s": [len(job["files"]) / (b - a) for a, b in itertools.pairwise(times[::epoch])],
@@ -92,16 +91,10 @@ def pipeline(job: dict[str, Any]):
 def standstill(disk_bytes: Callable[[], int]) -> int:
     """Waits until nothing is read or decoded ahead any more; the bytes read until then."""
     while True:
-        bytes_before, cpu_before = disk_bytes(), cpu_seconds()
+        bytes_before, cpu_before = disk_bytes(), time.process_time()
         time.sleep(0.3)
-        if disk_bytes() == bytes_before and cpu_seconds() - cpu_before < 0.02:
+        if disk_bytes() == bytes_before and time.process_time() - cpu_before < 0.02:
             return bytes_before
-
-
-def cpu_seconds() -> float:
-    """CPU time of all threads of this process."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
 
 
 def of_reader(pipe, job: dict[str, Any]) -> dict[str, Any]:

@@ -8,4 +8,6 @@
 #include "readers/liquid_reader.cc"
 #include "readers/multi_format_reader.cc"
 #include "readers/reader.cc"
+#include "readers/reader_arguments.cc"
+#include "readers/reader_schema.cc"
 #include "readers/reader_statistics.cc"

@@ -143,7 +143,10 @@ py::tuple write_catalogue(const py::str &output, const py::dict &source, const s
 class CatalogueReader {
  public:
   explicit CatalogueReader(const py::str &path)
-      : path_(fs_encoded(path)), file_(with_errors([&] { return loader::open_catalogue(path_); })) {}
+      : path_(fs_encoded(path)), file_(with_errors([this] {
+          const py::gil_scoped_release release;
+          return loader::open_catalogue(path_);
+        })) {}
 
   size_t size() const { return entries().size(); }
 
@@ -168,17 +171,19 @@ class CatalogueReader {
     const std::span<const float> values = file_.catalogue.label_values.values();
     const auto columns = static_cast<py::ssize_t>(file_.facts.label_columns);
     py::array_t<float> made(Shape{static_cast<py::ssize_t>(size()), columns});
-    std::copy(values.begin(), values.end(), made.mutable_data());
+    float *const data = made.mutable_data();
+    const py::gil_scoped_release release;
+    std::ranges::copy(values, data);
     return made;
   }
   py::array_t<uint8_t> formats() const {
     return column<uint8_t>([&](size_t i) { return static_cast<uint8_t>(entries().format(i)); });
   }
   py::array_t<uint64_t> sizes(size_t component) const {
-    return column<uint64_t>([&](size_t i) { return entries().file(i, checked(component)).size; });
+    return column<uint64_t>([&, c = checked(component)](size_t i) { return entries().file(i, c).size; });
   }
   py::array_t<uint64_t> offsets(size_t component) const {
-    return column<uint64_t>([&](size_t i) { return entries().file(i, checked(component)).offset; });
+    return column<uint64_t>([&, c = checked(component)](size_t i) { return entries().file(i, c).offset; });
   }
 
   py::list names(size_t begin, size_t end, size_t component) const {
@@ -232,10 +237,12 @@ class CatalogueReader {
     return component;
   }
 
+  // Other threads run Python meanwhile, since there may be many millions of samples.
   template <typename T>
   py::array_t<T> column(const auto &value) const {
     py::array_t<T> made(static_cast<py::ssize_t>(size()));
     T *const data = made.mutable_data();
+    const py::gil_scoped_release release;
     for (size_t i = 0; i < size(); i++) data[i] = value(i);
     return made;
   }

@@ -9,30 +9,14 @@
 #include <vector>
 
 #include "dali/pipeline/operator/operator.h"
-#include "loader/arguments/reading.h"
 #include "loader/arguments/sampling.h"
 #include "loader/checkpoint.h"
 #include "loader/engine.h"
 #include "loader/input/storage.h"
 #include "loader/resumption.h"
+#include "reader_arguments.h"
 
 namespace dali_l3 {
-
-// What a reader delivers beside the image. With a catalogue, its file says this.
-struct ReaderOutputs {
-  int companions;
-  bool has_labels;    // not, if nobody has said what they are in archives
-  int label_columns;  // numbers of a label; 0: labels are integers
-
-  explicit ReaderOutputs(const dali::OpSpec &spec);
-};
-
-// The outputs that a reader has: the image, its companions and, if there are any, the label.
-int Outputs(const dali::OpSpec &spec);
-
-// Which samples form an epoch, and how often they come.
-loader::ShardOptions ShardArguments(const dali::OpSpec &spec);
-loader::WeightingArguments WeightingArguments(const dali::OpSpec &spec);
 
 // An operator without inputs that outputs the files of the engine's batches, without copying them: the image, its
 // companions, the label.
@@ -61,9 +45,6 @@ class Reader : public dali::Operator<dali::CPUBackend> {
  private:
   loader::ReadingArguments ReadArguments() const;
   loader::CatalogueOptions ListingOptions() const;
-  void AddListingArguments(loader::CatalogueOptions &options) const;
-  void RefuseListingArguments() const;
-  std::optional<loader::ArchiveOptions> ArchiveArguments() const;
   loader::Engine &engine() const;
   std::unique_ptr<loader::Engine> MakeEngine() const;
   int64_t Seed() const;  // of the argument

@@ -91,7 +91,6 @@ uint32_t checksum_of(const Header &header, std::span<const Section> table) {
 }
 
 // ---- Reading
-// ---------------------------------------------------------------------------------------------------------
 
 void require_local(const std::string &path) {
   if (is_uri(path)) fail_file(path, "is a URI: catalogues are mapped, so copy it to a file system first");
@@ -216,7 +215,6 @@ CatalogueFacts facts_of(const Header &header) {
 }
 
 // ---- The root
-// --------------------------------------------------------------------------------------------------------
 
 // The folder that a file is in, from the root of the file system.
 fs::path absolute_folder(const std::string &file) { return fs::absolute(file).lexically_normal().parent_path(); }
@@ -266,7 +264,6 @@ std::string found_root(const std::string &root, const std::string &linked) {
 }
 
 // ---- Writing
-// ---------------------------------------------------------------------------------------------------------
 
 // What goes into a file, with the sections in the order in which they are added.
 class Writer {

@@ -39,9 +39,8 @@ constexpr Signature kPrefixes[] = {
     {"v/1\x01"sv, "OpenEXR"},
 };
 
-// By the byte of the header that is the profile.
+// By the profile, which the header says.
 constexpr std::string_view kL3Start = "\x89L3I\r\n\x1a\n"sv;
-constexpr size_t kL3Profile = 22;
 constexpr Signature kL3 = {kL3Start, "L3", FileFormat::l3};
 constexpr Signature kL3Raw = {kL3Start, "L3", FileFormat::l3_raw};
 constexpr Signature kL3Paper = {kL3Start, "L3", FileFormat::l3_paper};
@@ -76,10 +75,13 @@ const Signature &find_start(const Signature (&signatures)[size], std::string_vie
   return kNone;
 }
 
+// A header that is damaged, or not all there, says nothing.
 const Signature &find_l3(std::string_view head) {
-  if (head.size() <= kL3Profile) return kL3;
-  if (head[kL3Profile] == L3_PROFILE_RAW) return kL3Raw;
-  return head[kL3Profile] == L3_PROFILE_PAPER ? kL3Paper : kL3;
+  static_assert(kSniffedBytes >= L3_HEADER_SIZE);
+  l3_info info;
+  if (l3_peek(head.data(), head.size(), &info, nullptr) != L3_OK) return kL3;
+  if (info.profile == L3_PROFILE_RAW) return kL3Raw;
+  return info.profile == L3_PROFILE_PAPER ? kL3Paper : kL3;
 }
 
 // Two letters are a weak signature, so the size of the header that follows must be one that there is.

@@ -27,7 +27,7 @@ inline bool is_l3(FileFormat format) {
 const char *format_name(FileFormat format);
 
 /** So many leading bytes of a file are all that the functions below look at. */
-inline constexpr size_t kSniffedBytes = 32;
+inline constexpr size_t kSniffedBytes = 48;
 
 /** The format of a file that begins with these bytes. */
 FileFormat sniff(std::span<const uint8_t> head);

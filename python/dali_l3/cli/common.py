@@ -6,7 +6,7 @@ import importlib
 import os
 from collections.abc import Iterable
 from types import ModuleType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -16,6 +16,9 @@ from ..images.signatures import sniff_file
 from ..jobs.display import Totals, console, printable, show
 from ..jobs.outcomes import Outcome, Outcomes, Task
 from ..jobs.planning import Plan, PlanError
+
+if TYPE_CHECKING:
+    from ..images.resizing import Resize
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -59,6 +62,14 @@ def import_extra(extra: str, *names: str) -> list[ModuleType]:
         return [importlib.import_module(f"..{name}", __package__) for name in names]
     except ModuleNotFoundError as error:
         raise ConversionError(f"{error.name} is not installed, try: pip install 'dali-l3[{extra}]'") from error
+
+
+def resize_of(shorter: int | None, longer: int | None, pixels: int | None, filter: str = "lanczos") -> Resize | None:
+    """The bounds that the options give to the sizes of images; None without any."""
+    if not (shorter or longer or pixels):
+        return None
+    (resizing,) = import_extra("convert", "images.resizing")
+    return cast("Resize", resizing.Resize(shorter, longer, pixels, filter))
 
 
 def finish(

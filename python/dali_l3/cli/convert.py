@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import enum
-import functools
 from typing import Annotated
 
 import typer
 
-from ..conversion.mix_record import refuse_mixed
-from ..conversion.sources import refuse_to_convert
 from ..images import DEFAULT_MAX_PIXELS
-from ..jobs.planning import PlanError, plan, preview
-from ..jobs.running import run_plan
+from ..jobs.planning import PlanError
 from ..jobs.workers import Limits
 from ..sizes import parse_size
 from .cluster import RayOption
@@ -28,9 +24,9 @@ from .common import (
     Strict,
     Timeout,
     Workers,
-    finish,
     import_extra,
     refuse_options,
+    resize_of,
 )
 from .parts import PartOption, parse_part
 
@@ -210,17 +206,8 @@ def convert(
     dali-l3 convert 'shards/*.tar' train-l3/ --part 3/16
     dali-l3 convert --status train-l3/
     """
-    converting, mixing, formats, reading, resizing, stored, in_units, manifest, storage = import_extra(
-        "convert",
-        "conversion.converting",
-        "conversion.mixing",
-        "images.formats",
-        "images.reading",
-        "images.resizing",
-        "images.stored",
-        "cli.in_units",
-        "units.manifest",
-        "units.storage",
+    in_files, in_units, manifest, storage = import_extra(
+        "convert", "cli.in_files", "cli.in_units", "units.manifest", "units.storage"
     )
     if status or merge_reports:
         if target is not None or (status and merge_reports):
@@ -236,98 +223,84 @@ def convert(
         raise typer.BadParameter("name a target", param_hint="DST")
     if not (source and target):  # as of a variable of the shell that is not set: not the folder of this moment
         raise PlanError("SRC and DST must not be empty; write . for the folder where you are")
-    limits = Limits(timeout)
-    record = resize = None
-    if resize_shorter or resize_longer or resize_pixels:
-        resize = resizing.Resize(resize_shorter, resize_longer, resize_pixels, resize_filter.value)
-        if palette is Palette.INDEX and resize.filter != "nearest":
-            raise PlanError("--palette index keeps numbers, which have no averages: add --resize-filter nearest")
-    elif resize_filter is not ResizeFilter.LANCZOS:
+    resize = resize_of(resize_shorter, resize_longer, resize_pixels, resize_filter.value)
+    if resize and palette is Palette.INDEX and resize.filter != "nearest":
+        raise PlanError("--palette index keeps numbers, which have no averages: add --resize-filter nearest")
+    if not resize and resize_filter is not ResizeFilter.LANCZOS:
         raise PlanError("--resize-filter needs --resize-shorter, --resize-longer or --resize-pixels")
     in_bucket = storage.is_in_bucket(source) or storage.is_in_bucket(target)
-    if shards or part or plan_only or ray or in_bucket or storage.names_archives(source):
-        refused = {
-            "--mix": mix,
-            "--pages split": pages is Pages.SPLIT,
-            "--overwrite": overwrite,
-            "--source-as": source_as,
-        }
-        for option, is_given in refused.items():
-            if is_given:
-                raise PlanError(f"{option} cannot be combined with --shards, --part, --ray, buckets or tar shards")
-        idle = {
-            "--dry-run": dry_run,
-            "--part": part,
-            "--ray": ray,
-            "--report": report,
-            "--retry-failed": retry_failed,
-            "--strict": strict,
-        }
-        for option, is_given in idle.items():
-            if plan_only and is_given:
-                raise PlanError(f"{option} does not go with --plan, which converts nothing")
-        if not shards and (order or seed is not None):
-            raise PlanError("--order and --seed are for --shards" if order else "--seed needs --mix or --shards")
-        settings = manifest.Settings(
-            source=storage.find_storage(source).absolute(source),
-            shards=_shard_size(shards) if shards else None,
-            order=(order or Order.DRAWN).value,
-            seed=seed or 0,
-            profile=(profile or Profile.FAST).value,
+    if not (shards or part or plan_only or ray or in_bucket or storage.names_archives(source)):
+        if order or retry_failed:
+            raise PlanError("--order needs --shards" if order else "--retry-failed needs --shards, --part or --ray")
+        in_files.convert_files(
+            source,
+            target,
+            mix=mix,
+            source_as=source_as and source_as.value,
+            seed=seed,
+            profile=profile and profile.value,
             effort=effort,
             palette=palette.value,
-            max_pixels=max_pixels,
-            first_page=pages is Pages.FIRST,
+            pages=pages and pages.value,
             resize=resize,
             keep_suffix=keep_suffix,
-        )
-        in_units.convert_in_units(
-            storage.find_storage(target).absolute(target),
-            settings,
-            parse_part(part) if part else None,
-            plan_only=plan_only,
-            retry_failed=retry_failed,
+            max_pixels=max_pixels,
+            overwrite=overwrite,
             workers=workers,
-            limits=limits,
+            limits=Limits(timeout),
             dry_run=dry_run,
             strict=strict,
             report=report,
-            ray=ray,
         )
         return
-    if order or retry_failed:
-        raise PlanError("--order needs --shards" if order else "--retry-failed needs --shards, --part or --ray")
-    if source_as and formats.SOURCE not in mixing.parse_mix(mix or f"{formats.L3_FAST}:1"):
-        raise PlanError("--source-as needs source in --mix")
-    if mix is not None:
-        if profile:
-            raise PlanError("--profile and --mix cannot be combined: name l3-fast, l3-raw or l3-paper in the mix")
-        if pages is Pages.SPLIT:
-            raise PlanError("--pages split and --mix cannot be combined: split the files first (convert, then export)")
-        weights = mixing.parse_mix(mix)
-        work, record = mixing.plan_mix(
-            source, target, weights, seed or 0, overwrite, keep_suffix, palette.value, resize
-        )
-    else:
-        if seed is not None:
-            raise PlanError("--seed needs --mix or --shards")
-        refuse_mixed(target)
-        format = formats.find_format(f"l3-{(profile or Profile.FAST).value}")
-        conversion = converting.conversion_to(format, palette.value, resize)
-        count_pages = reading.count_pages if pages is Pages.SPLIT else None
-        work = plan(source, target, conversion, overwrite, keep_suffix, count_pages)
-    if dry_run:
-        outcomes = preview(work.tasks, refuse_to_convert)
-    else:
-        options = stored.ReadOptions(max_pixels, palette.value, page="first" if pages is Pages.FIRST else None)
-        way = source_as.value if source_as else "auto"
-        function = functools.partial(
-            converting.convert_file, effort=effort, options=options, source_as=way, resize=resize
-        )
-        outcomes = run_plan(work, function, workers, reading.prepare_process, limits)
-        if record:
-            outcomes = mixing.recorded(outcomes, record, source, target)
-    finish(work, outcomes, "converted", report, strict, dry_run, record.describe() if record else ())
+    of_files = {
+        "--mix": mix,
+        "--pages split": pages is Pages.SPLIT,
+        "--overwrite": overwrite,
+        "--source-as": source_as,
+    }
+    for option, is_given in of_files.items():
+        if is_given:
+            raise PlanError(f"{option} cannot be combined with --shards, --part, --ray, buckets or tar shards")
+    idle = {
+        "--dry-run": dry_run,
+        "--part": part,
+        "--ray": ray,
+        "--report": report,
+        "--retry-failed": retry_failed,
+        "--strict": strict,
+    }
+    for option, is_given in idle.items():
+        if plan_only and is_given:
+            raise PlanError(f"{option} does not go with --plan, which converts nothing")
+    if not shards and (order or seed is not None):
+        raise PlanError("--order and --seed are for --shards" if order else "--seed needs --mix or --shards")
+    settings = manifest.Settings(
+        source=storage.find_storage(source).absolute(source),
+        shards=_shard_size(shards) if shards else None,
+        order=(order or Order.DRAWN).value,
+        seed=seed or 0,
+        profile=(profile or Profile.FAST).value,
+        effort=effort,
+        palette=palette.value,
+        max_pixels=max_pixels,
+        first_page=pages is Pages.FIRST,
+        resize=resize,
+        keep_suffix=keep_suffix,
+    )
+    in_units.convert_in_units(
+        storage.find_storage(target).absolute(target),
+        settings,
+        parse_part(part) if part else None,
+        plan_only=plan_only,
+        retry_failed=retry_failed,
+        workers=workers,
+        limits=Limits(timeout),
+        dry_run=dry_run,
+        strict=strict,
+        report=report,
+        ray=ray,
+    )
 
 
 def _shard_size(text: str) -> int:

@@ -20,7 +20,7 @@ from ..jobs.display import console, printable, show
 from ..jobs.workers import default_workers
 from ..profiling import DEFAULT_FORMATS
 from ..sizes import parse_size
-from .common import ResizeLonger, ResizePixels, ResizeShorter, check_report, import_extra
+from .common import ResizeLonger, ResizePixels, ResizeShorter, check_report, import_extra, resize_of
 
 if TYPE_CHECKING:
     from ..profiling.profiler import DatasetProfile
@@ -114,13 +114,10 @@ def profile(
         raise ConversionError(f"--prefer {prefer}: must be speed or space")
     for path in filter(None, (json_file, html_file)):
         check_report(path)
-    profiler, diagnosis, measuring, report, dataset, resizing = _import(
-        *(f"profiling.{name}" for name in ("profiler", "diagnosis", "measuring", "report", "dataset")),
-        "images.resizing",
+    profiler, diagnosis, measuring, report, dataset = _import(
+        *(f"profiling.{name}" for name in ("profiler", "diagnosis", "measuring", "report", "dataset"))
     )
-    resize = None
-    if resize_shorter or resize_longer or resize_pixels:
-        resize = resizing.Resize(resize_shorter, resize_longer, resize_pixels)
+    resize = resize_of(resize_shorter, resize_longer, resize_pixels)
     default = tuple(name for name in DEFAULT_FORMATS if not (resize and name == "source"))
     options = profiler.Options(
         measuring.Setting(batch_size, threads or default_workers(), device, _QUICK_SECONDS if quick else _SECONDS),

@@ -2,7 +2,7 @@
 
 - `sampling`: images that stand for the dataset
 - `encoding`: the sample in every candidate format, on the disk to measure; its own files for the candidate `source`
-- `measuring`: throughput of real DALI pipelines
+- `measuring`: throughput of real DALI pipelines; `cpu_load`: how busy the CPUs are
 - `cost_model`: the model: what images cost in each format, and what a mix of formats reaches
 - `batch_model`: what batches add to that
 - `mixing_program`, `ratio_search`: the best mix, by linear programming over the costs, and by the paper's search

@@ -19,6 +19,7 @@ from .. import _core
 from .. import fn as dali_l3_fn
 from ..errors import ConversionError
 from ..statistics import reader_stats
+from .cpu_load import busy_seconds
 
 if TYPE_CHECKING:
     from nvidia.dali import Pipeline
@@ -101,7 +102,7 @@ class Measurement:
     new_memory: bytes per image of pages that were new to the process, such as memory that its C library had returned;
         0 where it is not measured
     hit_ratio: of the Liquid reader, as it planned it; 0 for others
-    others: the part of the machine's CPUs that other processes took meanwhile; 0 where it is not measured
+    others: the part of the CPUs it may use that other processes took meanwhile; 0 where it is not measured
     """
 
     throughput: Throughput
@@ -207,9 +208,9 @@ def measure_file_reader_cold(files: Sequence[str], setting: Setting, consume: Co
         pipeline = _build(lambda: fn.readers.file(files=list(files), name=_READER), setting, decode=True)
         for _ in range(skipped):
             _take(pipeline, consume)
-        cpu -= cpu_seconds()
+        cpu -= time.process_time()
         seconds += [_time(_take, pipeline, consume) for _ in range(epoch - skipped)]
-        cpu += cpu_seconds()
+        cpu += time.process_time()
         del pipeline  # it has files mapped that are to be dropped next
     return Measurement(Throughput.of(seconds, setting.batch_size), cpu / (len(seconds) * setting.batch_size), seconds)
 
@@ -267,19 +268,6 @@ def evict(files: Sequence[str]) -> None:
             os.close(descriptor)
 
 
-def cpu_seconds() -> float:
-    """CPU time of all threads of this process so far."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
-
-
-def busy_seconds() -> float:
-    """Time that all CPUs of the machine have been busy so far."""
-    with open("/proc/stat") as file:
-        user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, file.readline().split()[1:9])
-    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
-
-
 def _build(read: Callable[[], Any], setting: Setting, decode: bool) -> Pipeline:
     from nvidia.dali import fn, pipeline_def
 
@@ -328,18 +316,18 @@ def _run(pipeline: Pipeline, setting: Setting, warm_up: int, consume: Consume | 
 
 def _collect(setting: Setting, batch: Callable[..., object], *arguments: Any) -> Measurement:
     """Measures as many batches as the setting wants."""
-    cpu, busy, memory = cpu_seconds(), busy_seconds(), _new_memory()
+    cpu, busy, memory = time.process_time(), busy_seconds(), _new_memory()
     seconds: list[float] = []
     while len(seconds) < _WINDOWS or sum(seconds) < setting.seconds:
         seconds.append(_time(batch, *arguments))
     images = len(seconds) * setting.batch_size
-    cpu, busy = cpu_seconds() - cpu, busy_seconds() - busy
+    cpu, busy = time.process_time() - cpu, busy_seconds() - busy
     return Measurement(
         Throughput.of(seconds, setting.batch_size),
         cpu / images,
         seconds,
         (_new_memory() - memory) / images,
-        others=max(busy - cpu, 0.0) / (sum(seconds) * (os.cpu_count() or 1)),
+        others=max(busy - cpu, 0.0) / (sum(seconds) * len(os.sched_getaffinity(0))),
     )
 
 

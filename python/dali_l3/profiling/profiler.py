@@ -89,7 +89,7 @@ class FormatProfile:
     predicted: images/s that the model gives for `both`, from all costs but the extra seconds, which are the difference
     psnr: in dB, of pixels that the format changes, on average
     replaced: how many images of the sample it cannot hold: l3-fast took their place
-    others: the largest part of the machine's CPUs that other processes took during one of the measurements
+    others: the largest part of the CPUs that other processes took during one of the measurements
     """
 
     costs: FormatCosts

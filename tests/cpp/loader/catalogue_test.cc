@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "dataset/companions.h"
+#include "l3_files.h"
 #include "temporary_folder.h"
 #include "testing.h"
 
@@ -70,12 +71,13 @@ TEST(formats_are_told_by_signature) {
   const std::pair<std::string, FileFormat> heads[] = {
       {"\x89L3I\r\n\x1a\n"s, FileFormat::l3},
       {"LLL."s, FileFormat::l3},
-      {"\x89L3I\r\n\x1a\n"s + std::string(14, '\0') + '\0', FileFormat::l3_raw},  // the profile, at 22
-      {"\x89L3I\r\n\x1a\n"s + std::string(14, '\0') + '\1', FileFormat::l3_paper},
-      {"\x89L3I\r\n\x1a\n"s + std::string(14, '\0') + '\2', FileFormat::l3},
-      {"\x89L3I\r\n\x1a\n"s + std::string(14, '\0') + '\3', FileFormat::l3},
-      {"\x89L3I\r\n\x1a\n"s + std::string(14, '\0'), FileFormat::l3},  // ends before it
-      {"LLL."s + std::string(28, '\0'), FileFormat::l3},               // has none there
+      {l3_image_file(L3_PROFILE_RAW), FileFormat::l3_raw},
+      {l3_image_file(L3_PROFILE_PAPER), FileFormat::l3_paper},
+      {l3_image_file(L3_PROFILE_FAST), FileFormat::l3},
+      {l3_image_file(L3_PROFILE_RAW).substr(0, L3_HEADER_SIZE), FileFormat::l3_raw},
+      {l3_image_file(L3_PROFILE_RAW).substr(0, L3_HEADER_SIZE - 1), FileFormat::l3},
+      {l3_image_file(L3_PROFILE_RAW).replace(12, 1, "?"), FileFormat::l3},  // damaged
+      {"LLL."s + std::string(44, '\0'), FileFormat::l3},                    // has no profile
       {kPng, FileFormat::png},
       {kJpeg, FileFormat::jpeg},
       {"BM\0\0\0\0\0\0\0\0\0\0\0\0\x28\0\0\0"s, FileFormat::bmp},

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "image_files.h"
+#include "l3_files.h"
 #include "listed_memory.h"
 #include "plans/format_groups.h"
 #include "plans/liquid_plan.h"
@@ -327,14 +328,11 @@ TEST(skip_puts_a_sample_of_the_format_in_the_place_of_a_bad_one) {
 }
 
 TEST(skip_puts_an_l3_file_of_any_profile_in_the_place_of_one_but_no_other_file) {
-  const auto l3 = [](uint8_t profile) {  // 0: raw, 2: fast
-    std::string bytes = std::string("\x89L3I\r\n\x1a\n") + std::string(100, '\0');
-    bytes[22] = static_cast<char>(profile);
-    return bytes;
-  };
   const std::string png_file = png(chunk("IDAT", "1"));
-  const Dataset dataset(
-      {{FileFormat::l3_raw, l3(0)}, {FileFormat::png, png_file}, {FileFormat::png, png_file}, {FileFormat::l3, l3(2)}});
+  const Dataset dataset({{FileFormat::l3_raw, l3_image_file(L3_PROFILE_RAW)},
+                         {FileFormat::png, png_file},
+                         {FileFormat::png, png_file},
+                         {FileFormat::l3, l3_image_file()}});
   dataset.write(0, "");
   Reading reading(dataset, 4, 0, {.on_error = OnError::skip});
   std::map<int, int> times;

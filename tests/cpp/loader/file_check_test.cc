@@ -12,7 +12,7 @@
 #include "checks/image_size.h"
 #include "dataset/companions.h"
 #include "image_files.h"
-#include "l3/l3.h"
+#include "l3_files.h"
 #include "testing.h"
 
 using namespace dali_l3::loader;
@@ -26,29 +26,6 @@ bool contains(const std::string &text, const std::string &part) { return text.fi
 
 const std::string kPng = png(chunk("gAMA", "abcd") + chunk("tEXt", "Title\0a picture"s) +
                              chunk("IDAT", std::string(200, 'x')) + chunk("IDAT", "the rest"));
-
-std::string l3(l3_profile profile = L3_PROFILE_FAST) {
-  std::string pixels(70 * 66 * 3, '\0');
-  for (size_t i = 0; i < pixels.size(); i++) pixels[i] = char(i * 7 + i / 210 * 3);
-  l3_image image{};
-  image.data = pixels.data();
-  image.row_stride = 70 * 3;
-  image.width = 70;
-  image.height = 66;
-  image.channels = 3;
-  image.bits = 8;
-  const l3_metadata metadata{"icc", 3, "profile", 7};
-  l3_encode_options options{};
-  options.profile = profile;
-  options.effort = 1;
-  options.checksums = 1;
-  options.metadata = &metadata;
-  options.metadata_count = 1;
-  std::string file(l3_encode_bound(&image, &options), '\0');
-  size_t size = 0;
-  CHECK_EQUAL(l3_encode(&image, &options, file.data(), file.size(), &size, nullptr), L3_OK);
-  return file.substr(0, size);
-}
 
 const std::string kThumbnail = "\xff\xe1\0\x10thumbnail\xff\xd8\xff\xd9!"s;  // a segment that holds an image of its own
 const std::string kJpeg =
@@ -112,9 +89,9 @@ std::string content_problem(const std::string &file) { return problem_of(file, C
 std::string header_problem(const std::string &file) { return problem_of(file, Check::headers); }
 
 const std::pair<const char *, std::string> kWhole[] = {
-    {"L3", l3()},
-    {"L3 raw", l3(L3_PROFILE_RAW)},
-    {"L3 paper", l3(L3_PROFILE_PAPER)},
+    {"L3", l3_image_file()},
+    {"L3 raw", l3_image_file(L3_PROFILE_RAW)},
+    {"L3 paper", l3_image_file(L3_PROFILE_PAPER)},
     {"PNG", kPng},
     {"PNG of indices", png(chunk("PLTE", "rgb") + chunk("IDAT", "x"), 8, 3)},
     {"JPEG", kJpeg},
@@ -144,7 +121,7 @@ TEST(whole_files_pass) {
 }
 
 TEST(every_bit_that_a_checksum_covers) {
-  for (const auto &[file, uncovered] : {std::pair{l3(), size_t{16}}, std::pair{kPng, size_t{0}}}) {
+  for (const auto &[file, uncovered] : {std::pair{l3_image_file(), size_t{16}}, std::pair{kPng, size_t{0}}}) {
     for (size_t bit = 0; bit < 8 * file.size(); bit++) {
       const testing::Context context("bit %zu of %zu bytes", bit, file.size());
       std::string flipped = file;
@@ -167,7 +144,7 @@ TEST(every_truncation) {
 }
 
 TEST(what_is_wrong_is_said) {
-  const std::string pixels = chunk("IDAT", "x"), whole_l3 = l3();
+  const std::string pixels = chunk("IDAT", "x"), whole_l3 = l3_image_file();
   std::string damaged_chunk = kPng, damaged_type = kPng, damaged_l3 = whole_l3;
   damaged_chunk[damaged_chunk.find("picture")] ^= 1;
   damaged_type[damaged_type.find("tEXt")] = '\n';
@@ -290,9 +267,9 @@ std::string vp8(uint16_t width, uint16_t height) {
 TEST(sizes_of_files_that_are_whole_or_cut_off) {
   const std::pair<std::string, ImageSize> files[] = {
       {kPng, {3, 5}},
-      {l3(), {66, 70}},
-      {l3(L3_PROFILE_RAW), {66, 70}},
-      {l3(L3_PROFILE_PAPER), {66, 70}},
+      {l3_image_file(), {66, 70}},
+      {l3_image_file(L3_PROFILE_RAW), {66, 70}},
+      {l3_image_file(L3_PROFILE_PAPER), {66, 70}},
       {bmp(40, 300, -200, 8), {200, 300}},
       {bmp(12, 7, 9, 24), {9, 7}},
       {jpeg_with_frame("\x08"s + big(200, 2) + big(300, 2) + "\1\1\x11\0"s), {200, 300}},

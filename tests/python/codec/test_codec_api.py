@@ -5,9 +5,6 @@ import dataclasses
 import mmap
 import os
 import pickle
-import sys
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,7 +15,7 @@ from PIL import Image
 
 import dali_l3
 from dali_l3 import L3Error
-from waiting import wait_until
+from gil import check_gil_is_released
 
 PROFILES = ["raw", "paper", "fast"]
 DTYPES = [np.uint8, np.uint16]
@@ -571,34 +568,10 @@ class TestErrors:
 
 class TestThreadsAndProcesses:
     def test_the_gil_is_released(self):
-        """Another thread sees one inside the codec, though it cannot make it give up the GIL: see setswitchinterval."""
         image = smooth_image((1000, 1000, 3), np.uint8)
         data = dali_l3.encode(image)
-        inside = False
-
-        def work(function):
-            nonlocal inside
-            inside = True
-            function()
-            inside = False
-
-        def is_seen_inside(function):
-            thread = threading.Thread(target=work, args=(function,))
-            thread.start()
-            seen = False
-            while thread.is_alive():
-                seen |= inside
-                time.sleep(0)
-            return seen
-
-        interval = sys.getswitchinterval()
-        sys.setswitchinterval(3600)
-        try:
-            # A thread that gets its turn late, on a busy machine, may find the other done.
-            wait_until(lambda: is_seen_inside(lambda: dali_l3.encode(image)))
-            wait_until(lambda: is_seen_inside(lambda: dali_l3.decode(data)))
-        finally:
-            sys.setswitchinterval(interval)
+        check_gil_is_released(lambda: dali_l3.encode(image))
+        check_gil_is_released(lambda: dali_l3.decode(data))
 
     def test_many_threads(self):
         images = [smooth_image((100 + i, 150, 3), np.uint8, seed=i) for i in range(8)]

@@ -11,6 +11,7 @@ import pytest
 
 from catalogue_oracle import FORMATS, read_catalogue
 from dali_l3 import _core
+from gil import check_gil_is_released
 from reading import HEADERS
 from tar_shards import image, samples, write_shard
 
@@ -369,3 +370,11 @@ def test_columns_are_arrays(data, run):
     assert catalogue.names(4, 100) == ["dog/5.png", "ox/é 6.jpg"]
     with pytest.raises(IndexError):
         catalogue.sizes(1)
+
+
+def test_other_threads_run_while_columns_are_made(data):
+    Path("list.txt").write_text("cat/1.png 0\n" * 50_000)
+    _core.write_catalogue("x.l3cat", {"file_root": "data", "file_list": "list.txt"}, "{}")
+    catalogue = _core.Catalogue("x.l3cat")
+    for column in (catalogue.labels, catalogue.formats, catalogue.sizes, catalogue.offsets):
+        check_gil_is_released(column)

@@ -11,7 +11,6 @@ import sys
 import textwrap
 import threading
 import time
-from pathlib import Path
 
 import imagecodecs
 import numpy as np
@@ -22,7 +21,6 @@ from image_files import noise, write_png
 from processes import is_running, start, workers_of
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
-SUPPORT = Path(__file__).parents[1] / "support"  # with the functions that workers call
 PIXELS = noise((512, 512, 3))
 
 

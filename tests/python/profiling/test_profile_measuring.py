@@ -6,6 +6,7 @@ import ctypes
 import os
 import re
 import signal
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from PIL import Image
 
 import dali_l3
 from dali_l3.errors import ConversionError
-from dali_l3.profiling import encoding, measuring, profiler
+from dali_l3.profiling import cpu_load, encoding, measuring, profiler
 from dali_l3.profiling.cost_model import Conditions, predict
 from dali_l3.profiling.diagnosis import diagnose
 from dali_l3.profiling.isolation import call_isolated
@@ -154,22 +155,35 @@ def test_throughput_is_of_windows():
 
 
 def test_what_other_processes_take_is_seen(monkeypatch):
-    """In eight batches of a second each, on four CPUs, which have been busy for 20 s, 4 of them with this process."""
+    """In eight batches of a second each, on four CPUs, which were busy for 20 s, 4 of them with this process."""
     busy, own = iter([100.0, 120.0]), iter([30.0, 34.0])
     monkeypatch.setattr(measuring, "busy_seconds", lambda: next(busy))
-    monkeypatch.setattr(measuring, "cpu_seconds", lambda: next(own))
+    monkeypatch.setattr(time, "process_time", lambda: next(own))
     monkeypatch.setattr(measuring, "_time", lambda batch: 1.0)
-    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {1, 3, 5, 7})
     found = measuring._collect(SETTING, object)
     assert found.others == 0.5
     assert found.cpu_seconds == 4 / 32
 
 
 def test_cpus_get_busier(monkeypatch):
-    before, own = measuring.busy_seconds(), measuring.cpu_seconds()
-    while measuring.cpu_seconds() < own + 0.1:
+    before, own = cpu_load.busy_seconds(), time.process_time()
+    while time.process_time() < own + 0.1:
         pass
-    assert measuring.busy_seconds() - before > 0.05
+    assert cpu_load.busy_seconds() - before > 0.05
+
+
+def test_cpus_that_a_process_may_not_use_do_not_count():
+    stat = """\
+cpu  3333 333 3333 9999 999 33 333 33 66 6
+cpu0 1000 100 1000 5000 500 10 100 10 20 2
+cpu1 2000 200 2000 4000 400 20 200 20 40 4
+cpu11 7 0 0 0 0 0 0 0 0 0
+intr 12345 1 2 3
+"""
+    assert cpu_load.busy_ticks(stat, {0}) == 2220
+    assert cpu_load.busy_ticks(stat, {1}) == 4440
+    assert cpu_load.busy_ticks(stat, {0, 1, 11}) == 6667
 
 
 def test_a_format_alone_is_predicted_no_faster_than_it_was_measured(sample, plugin):

@@ -39,8 +39,8 @@ def import_benchmarks(*names):
         sys.modules.update(others)
 
 
-datasets, jpeg, steadiness, tables, mixes, pacing = import_benchmarks(
-    "datasets", "jpeg", "steadiness", "tables", "reading.mixes", "reading.pacing"
+common, datasets, jpeg, steadiness, tables, mixes, pacing = import_benchmarks(
+    "common", "datasets", "jpeg", "steadiness", "tables", "reading.mixes", "reading.pacing"
 )
 
 
@@ -48,6 +48,28 @@ datasets, jpeg, steadiness, tables, mixes, pacing = import_benchmarks(
 def photos():
     everything = datasets.bundled_photos()
     return {name: everything[name] for name in ("astronaut", "rocket")}
+
+
+def test_the_load_of_others_is_without_that_of_children():
+    """While a child runs, and after it."""
+    program = "import time\nwhile time.process_time() < 0.5: pass\nprint()\ninput()"
+    before = common.tree_cpu_seconds()
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        child.stdout.readline()
+        assert common.tree_cpu_seconds() - before > 0.4
+        child.communicate("\n")
+    assert common.tree_cpu_seconds() - before > 0.4
+
+
+def test_the_load_of_others_is_a_share_of_the_cpus_that_may_be_used(monkeypatch):
+    """Of two CPUs in ten seconds, which were busy for 16 s, 6 of them with this process and its children."""
+    moments = iter([(1000, 100, 20), (1010, 116, 26)])
+    monkeypatch.setattr(common.OthersLoad, "_now", staticmethod(lambda: next(moments)))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {2, 5})
+    others = common.OthersLoad()
+    assert others.share() == 0.5
 
 
 def test_jpeg_sets_are_distinct_images_of_their_size(photos, tmp_path):

@@ -124,8 +124,8 @@ def formats(profile: DatasetProfile) -> Table:
     others = max(found.others for found in profile.formats.values())
     if others > _DISTURBING:
         notes.append(
-            f"Other processes took up to {others:.0%} of the CPUs meanwhile: these speeds are too low, some more than "
-            "others. Profile again when the machine is quiet."
+            f"Other processes took up to {others:.0%} of the CPUs meanwhile: these speeds may be too low, some more "
+            "than others. Profile again when the machine is quiet."
         )
     return Table("Formats", columns, rows, notes)
 
