@@ -29,7 +29,7 @@ SOURCES = ("cmake", "csrc", "tests/cpp", "tests/data", "tests/ptx")
 PROGRAMS = ("decoder_test",)
 RESULTS = Path(__file__).with_name("faults.json")
 SECONDS = 300  # of a processor, after which a test hangs
-ADDRESS_SPACE = (1 << 40) + (8 << 30)  # what memory.h reserves, and more than any test takes
+ADDRESS_SPACE = (2 << 40) + (8 << 30)  # memory.h reserves the former twice; the latter is more than any test takes
 
 
 @dataclass(frozen=True)

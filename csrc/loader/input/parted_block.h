@@ -9,8 +9,8 @@
 
 namespace dali_l3::loader {
 
-/** Parts of a block, of these sizes, one right behind the other. The block goes back when its last part, deleter and all, is
- * destroyed.
+/** Parts of a block, of these sizes, one right behind the other. The block goes back when its last part, deleter and
+ * all, is destroyed.
  *
  * Unlike blocks, parts are not aligned, and nothing may be written behind their bytes.
  */
