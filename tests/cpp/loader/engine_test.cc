@@ -479,6 +479,21 @@ TEST(small_images_of_archives_are_bad_each_on_its_own) {
   for (const auto &sample : batch) CHECK(bytes_of(sample) == Shard::content(sample.label));
 }
 
+TEST(a_size_that_no_file_can_have_makes_one_sample_bad) {
+  Shard shard(40);
+  Entry entry = shard.catalogue().entries[7];
+  entry.file.size = kMaxFileSize + 1;
+  shard.catalogue().entries.set_looked_at(7, entry);
+  const auto strict = shard.engine(20, false);
+  for (int i = 0; i < 2; i++)  // the second time, too: what has been scheduled is whole
+    CHECK_EQUAL(error_of([&] { strict->next_batch(); }),
+                shard.path() + ": 7.png: has 4294967297 bytes, more than the 4294967296 allowed");
+  const auto skipping = shard.engine(20, false, {.on_error = OnError::skip});
+  const Engine::Batch batch = skipping->next_batch();
+  CHECK_EQUAL(batch.size(), size_t{20});
+  for (int i = 0; i < 20; i++) CHECK_EQUAL(batch[i].label == i, i != 7);
+}
+
 TEST(an_archive_that_has_been_cut_off_is_named_for_the_images_that_are_gone) {
   const Shard shard(40);
   fs::resize_file(shard.path(), shard.catalogue().entries[10].file.offset + 50);
