@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -394,17 +395,18 @@ TEST(files_that_one_thread_reads_in_one_go_are_bad_each_on_its_own) {
 // An archive of small images, with companions between them now and then, and what a reader of images alone has of it.
 class Shard {
  public:
-  explicit Shard(int size) {
+  explicit Shard(int size, const std::function<std::string(int)> &content = Shard::content) {
     catalogue_.root = folder_.path();
     catalogue_.archives = {"shard.tar"};
     std::string bytes;
     for (int i = 0; i < size; i++) {
+      const std::string image = content(i);
       Entry entry;
-      entry.file = {std::to_string(i) + ".png", content(i).size(), bytes.size() + tar_files::kBlock, 0};
+      entry.file = {std::to_string(i) + ".png", image.size(), bytes.size() + tar_files::kBlock, 0};
       entry.label = i;
       entry.format = FileFormat::png;
       catalogue_.entries.push_back(entry);
-      bytes += tar_files::member(entry.file.path, content(i));
+      bytes += tar_files::member(entry.file.path, image);
       if (i % 5 == 0) bytes += tar_files::member(std::to_string(i) + ".txt", std::string(i % 10 == 0 ? 9000 : 10, 'x'));
     }
     write(bytes + tar_files::end());
@@ -464,6 +466,36 @@ TEST(small_images_of_archives_lie_one_behind_the_other) {
       CHECK_EQUAL(seen.size(), size_t{60});
     }
   }
+}
+
+// Else one of them, held by somebody, would keep the memory of all.
+TEST(large_images_of_archives_have_memory_of_their_own) {
+  constexpr size_t kSmall = size_t{64} << 10;
+  const size_t around = png(chunk("IDAT", "")).size();
+  for (const bool large : {false, true}) {
+    const Shard shard(20, [&](int i) {
+      const size_t size = kSmall + (i % 2 ? 1000 : -1000) + (large && i == 0 ? 1 : 0);
+      return png(chunk("IDAT", std::string(size - around, 'x')));
+    });
+    CHECK_EQUAL(is_whole(shard.engine(20, false)->next_batch()), !large);
+  }
+}
+
+// And what is kept, memory of the cache.
+TEST(small_images_of_archives_that_liquid_keeps_are_in_the_cache) {
+  const Shard shard(40);
+  const ShardOptions shards{.stick_to_shard = true, .batch_size = 10};
+  const std::vector<FileFormat> formats(40, FileFormat::png);
+  const BytesOf memory = [&](uint32_t entry) { return shard.catalogue().entries.memory(entry); };
+  const LiquidPlanOptions liquid{.shards = shards, .cache_bytes = 20 * kPage, .seed = 3};
+  auto plan = std::make_unique<LiquidPlan>(liquid, format_groups(formats, shards, true), memory);
+  Engine engine(shard.catalogue(), std::make_unique<SampleOrder>(shards, formats.size(), std::move(plan)),
+                {.reading = {.cache_bytes = liquid.cache_bytes}}, [](const std::string &) {});
+  for (int i = 0; i < 12; i++)
+    for (const auto &sample : engine.next_batch()) CHECK(bytes_of(sample) == Shard::content(sample.label));
+  const Statistics statistics = engine.statistics();
+  CHECK(statistics.cache_bytes_planned > 10 * static_cast<int64_t>(kPage));
+  CHECK_EQUAL(statistics.cache_bytes_peak, statistics.cache_bytes_planned);
 }
 
 // What is read in one go is told apart all the same.
