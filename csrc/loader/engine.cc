@@ -138,7 +138,11 @@ std::vector<Block> Engine::memory_for_runs() {
     room -= size;
     sizes.push_back(size);
   }
-  return reader_.allocate(sizes);
+  try {
+    return reader_.allocate(sizes);
+  } catch (const std::exception &) {
+    return {};  // read one by one, they say what is wrong
+  }
 }
 
 Engine::Place Engine::schedule(const PlannedSample &planned, Block image) {
