@@ -138,7 +138,11 @@ std::vector<Block> Engine::memory_for_runs() {
     room -= size;
     sizes.push_back(size);
   }
-  return reader_.allocate(sizes);
+  try {
+    return reader_.allocate(sizes);
+  } catch (const std::exception &) {
+    return {};  // read one by one, they say what is wrong
+  }
 }
 
 Engine::Place Engine::schedule(const PlannedSample &planned, Block image) {
@@ -171,9 +175,18 @@ void Engine::add_to_reading(Place &place, Block image) {
     reading_->entries.push_back(place.plan.entry);
     reading_->images.push_back(std::move(image));
   }
-  const auto bytes = static_cast<int64_t>(catalogue_.entries.memory(place.plan.entry));
-  reading_->bytes += bytes > 0 ? bytes : usual_bytes_;  // 0: unknown
+  reading_->bytes += expected_bytes(place.plan.entry);
   if (reading_->bytes >= kReadingBytes || reading_->loads.size() >= loads_at_once_) start_reading();
+}
+
+// Throws nothing: a batch that is scheduled in part only would be delivered like that.
+int64_t Engine::expected_bytes(uint32_t entry) const noexcept {
+  try {
+    if (const auto bytes = static_cast<int64_t>(catalogue_.entries.memory(entry)); bytes > 0) return bytes;
+  } catch (const std::exception &) {
+    // The catalogue is damaged there, and the file bad when it is read.
+  }
+  return usual_bytes_;
 }
 
 void Engine::start_reading() {

@@ -117,6 +117,7 @@ class Engine {
   std::vector<Block> memory_for_runs();
   Place schedule(const PlannedSample &planned, Block image);
   void add_to_reading(Place &place, Block image);
+  int64_t expected_bytes(uint32_t entry) const noexcept;
   void start_reading();
   void finish(const Place &place, BatchPart &part);
   Delivered deliver(const std::shared_ptr<Load> &load) const;

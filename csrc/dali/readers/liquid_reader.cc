@@ -41,8 +41,8 @@ DALI_SCHEMA(readers__Liquid)
 After Liquid (Baek et al., APSys 2023). The reader holds part of the shard in memory of its own, of `cache_size` bytes, and reads the rest
 past the page cache. Each epoch delivers every sample once, in an order drawn anew. Of the samples of a batch, a constant part, the hit
 ratio, stays in memory for the next epoch, chosen at random; the others are evicted. Every batch holds the formats in the proportions that
-they have in the shard, all at the same hit ratio, the largest that fits. The first epoch comes from disk, without waiting for the memory
-to fill.
+they have in the shard, all at the same hit ratio, about the largest that fits. The first epoch comes from disk, without waiting for the
+memory to fill.
 
 It takes the arguments of ``readers.multi_format``, except that it always shuffles the whole shard for every epoch, and keeps its shard.
 

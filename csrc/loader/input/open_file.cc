@@ -154,6 +154,7 @@ bool OpenFile::read_parts(std::span<const FilePart> parts) const {
     size_t count = 0;
     for (; !parts.empty() && count + 2 <= pieces.size(); parts = parts.subspan(1)) {
       const auto [offset, bytes] = parts.front();
+      if (offset < end || offset - end > kMaxGap) break;
       if (offset > end) pieces[count++] = {gap.data(), offset - end};
       pieces[count++] = {bytes.data(), bytes.size()};
       end = offset + bytes.size();

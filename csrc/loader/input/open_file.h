@@ -55,7 +55,8 @@ class OpenFile final : public RandomAccessFile {
   bool read(uint64_t offset, size_t size, uint8_t *data) override;
   size_t read_at(uint64_t offset, std::span<uint8_t> bytes) const override;
 
-  /** Reads parts of the file, each of which begins at most kMaxGap bytes behind the one before, with few system calls.
+  /** Reads parts of the file: those that begin at most kMaxGap bytes behind the one before, with one system call for
+   * many.
    *
    * @return whether all of them are there and could be read; if not, reading one of them after the other says why
    */

@@ -115,7 +115,7 @@ void SampleReader::read_images(const Catalogue &catalogue, std::span<const uint3
   for (size_t first = 0, end; first < files.size(); first = end) {
     run.clear();
     for (end = first; end == first || (end < files.size() && follows(files[end], files[end - 1])); end++)
-      run.push_back({files[end].offset, {images[end].get(), files[end].size}});
+      run.push_back({files[end].offset, {images[end].get(), images[end].get_deleter().size}});
     if (!read_run(catalogue, files[first].archive, run))
       for (Block &image : images.subspan(first, end - first)) image = nullptr;
   }

@@ -1,10 +1,13 @@
 // The reading engine: what it delivers from real files, what it holds in memory, and what it does about bad files.
 #include "engine.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -394,17 +397,18 @@ TEST(files_that_one_thread_reads_in_one_go_are_bad_each_on_its_own) {
 // An archive of small images, with companions between them now and then, and what a reader of images alone has of it.
 class Shard {
  public:
-  explicit Shard(int size) {
+  explicit Shard(int size, const std::function<std::string(int)> &content = Shard::content) {
     catalogue_.root = folder_.path();
     catalogue_.archives = {"shard.tar"};
     std::string bytes;
     for (int i = 0; i < size; i++) {
+      const std::string image = content(i);
       Entry entry;
-      entry.file = {std::to_string(i) + ".png", content(i).size(), bytes.size() + tar_files::kBlock, 0};
+      entry.file = {std::to_string(i) + ".png", image.size(), bytes.size() + tar_files::kBlock, 0};
       entry.label = i;
       entry.format = FileFormat::png;
       catalogue_.entries.push_back(entry);
-      bytes += tar_files::member(entry.file.path, content(i));
+      bytes += tar_files::member(entry.file.path, image);
       if (i % 5 == 0) bytes += tar_files::member(std::to_string(i) + ".txt", std::string(i % 10 == 0 ? 9000 : 10, 'x'));
     }
     write(bytes + tar_files::end());
@@ -466,6 +470,61 @@ TEST(small_images_of_archives_lie_one_behind_the_other) {
   }
 }
 
+// Else one of them, held by somebody, would keep the memory of all.
+TEST(large_images_of_archives_have_memory_of_their_own) {
+  constexpr size_t kSmall = size_t{64} << 10;
+  const size_t around = png(chunk("IDAT", "")).size();
+  for (const bool large : {false, true}) {
+    const Shard shard(20, [&](int i) {
+      const size_t size = kSmall + (i % 2 ? 1000 : -1000) + (large && i == 0 ? 1 : 0);
+      return png(chunk("IDAT", std::string(size - around, 'x')));
+    });
+    CHECK_EQUAL(is_whole(shard.engine(20, false)->next_batch()), !large);
+  }
+}
+
+// And what is kept, memory of the cache.
+TEST(small_images_of_archives_that_liquid_keeps_are_in_the_cache) {
+  const Shard shard(40);
+  const ShardOptions shards{.stick_to_shard = true, .batch_size = 10};
+  const std::vector<FileFormat> formats(40, FileFormat::png);
+  const BytesOf memory = [&](uint32_t entry) { return shard.catalogue().entries.memory(entry); };
+  const LiquidPlanOptions liquid{.shards = shards, .cache_bytes = 20 * kPage, .seed = 3};
+  auto plan = std::make_unique<LiquidPlan>(liquid, format_groups(formats, shards, true), memory);
+  Engine engine(shard.catalogue(), std::make_unique<SampleOrder>(shards, formats.size(), std::move(plan)),
+                {.reading = {.cache_bytes = liquid.cache_bytes}, .batches_ahead = 0}, [](const std::string &) {});
+  for (int i = 0; i < 4; i++)
+    for (const auto &sample : engine.next_batch()) CHECK(bytes_of(sample) == Shard::content(sample.label));
+  CHECK(engine.statistics().cache_bytes_used > 10 * static_cast<int64_t>(kPage));
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which take address space of their own
+// As much as this process has, and a little more.
+class AddressSpaceLimit {
+ public:
+  AddressSpaceLimit() {
+    getrlimit(RLIMIT_AS, &before_);
+    rlim_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlimit limit{pages * kPage + (rlim_t{64} << 20), before_.rlim_max};
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  ~AddressSpaceLimit() { setrlimit(RLIMIT_AS, &before_); }
+  AddressSpaceLimit(const AddressSpaceLimit &) = delete;
+  AddressSpaceLimit &operator=(const AddressSpaceLimit &) = delete;
+
+ private:
+  rlimit before_;
+};
+
+TEST(memory_that_the_system_refuses_is_an_error_every_time) {
+  const Shard shard(40);
+  const auto engine = shard.engine(20, false);
+  const AddressSpaceLimit limit;
+  for (int i = 0; i < 5; i++) CHECK(error_of([&] { engine->next_batch(); }).starts_with("Cannot reserve "));
+}
+#endif
+
 // What is read in one go is told apart all the same.
 TEST(small_images_of_archives_are_bad_each_on_its_own) {
   const Shard shard(40);
@@ -477,6 +536,21 @@ TEST(small_images_of_archives_are_bad_each_on_its_own) {
   const Engine::Batch batch = skipping->next_batch();
   for (int i = 0; i < 20; i++) CHECK_EQUAL(batch[i].label == i, i != 7);
   for (const auto &sample : batch) CHECK(bytes_of(sample) == Shard::content(sample.label));
+}
+
+TEST(a_size_that_no_file_can_have_makes_one_sample_bad) {
+  Shard shard(40);
+  Entry entry = shard.catalogue().entries[7];
+  entry.file.size = kMaxFileSize + 1;
+  shard.catalogue().entries.set_looked_at(7, entry);
+  const auto strict = shard.engine(20, false);
+  for (int i = 0; i < 2; i++)  // the second time, too: what has been scheduled is whole
+    CHECK_EQUAL(error_of([&] { strict->next_batch(); }),
+                shard.path() + ": 7.png: has 4294967297 bytes, more than the 4294967296 allowed");
+  const auto skipping = shard.engine(20, false, {.on_error = OnError::skip});
+  const Engine::Batch batch = skipping->next_batch();
+  CHECK_EQUAL(batch.size(), size_t{20});
+  for (int i = 0; i < 20; i++) CHECK_EQUAL(batch[i].label == i, i != 7);
 }
 
 TEST(an_archive_that_has_been_cut_off_is_named_for_the_images_that_are_gone) {

@@ -490,6 +490,13 @@ TEST(parts_of_archives) {
   CHECK(reader.files.read_parts(path, bytes.size(), parts));
   CHECK(!reader.files.read_parts(path, bytes.size() + 1, parts));
   CHECK(!reader.files.read_parts(folder.path("missing"), 0, parts));
+  std::ranges::reverse(parts);  // none lies behind the one before, and now and then there is too much between
+  parts.insert(parts.begin(), {0, std::span(read).last(1)});
+  std::ranges::fill(read, uint8_t{0});
+  CHECK(reader.files.read_parts(path, 0, parts));
+  CHECK(std::equal(expected.begin(), expected.end(), read.begin()));
+  CHECK_EQUAL(read.back(), bytes[0]);
+
   parts.push_back({bytes.size() - 9, std::span(read).first(10)});
   CHECK(!reader.files.read_parts(path, 0, parts));
 }

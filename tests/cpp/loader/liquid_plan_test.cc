@@ -320,7 +320,7 @@ void check_ratio(const Case &of, int64_t step) {
       if (!is_held(i)) return false;
     return true;
   };
-  while (!all_held()) ratio--;
+  while (!all_held()) CHECK(--ratio >= 0);
   CHECK(three_epochs_fit(of, ratio));
   int64_t larger = ratio + 1;
   while (larger <= std::min(ratio + step, size) && three_epochs_fit(of, larger)) larger++;
