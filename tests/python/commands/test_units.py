@@ -493,6 +493,26 @@ def test_a_run_that_tries_replaced_images_again_may_be_killed(run, source, tmp_p
     assert_holds(target, source)
 
 
+def test_a_failed_image_that_may_not_be_looked_at_keeps_no_other_from_its_turn(run, source, tmp_path, monkeypatch):
+    bad, worse = source / "cats" / "bad.png", source / "dogs" / "worse.png"
+    for path in (bad, worse):
+        path.write_bytes(b"\x89PNG\r\n\x1a\n damaged")
+    options = (source, tmp_path / "out", "--part", "1/1")
+    convert(run, *options, expect=1)
+    write_png(worse, noise((40, 30, 3), seed=77))
+    entry = LocalStorage.entry
+
+    def refuse(self, path):
+        if path == str(bad):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return entry(self, path)
+
+    monkeypatch.setattr(LocalStorage, "entry", refuse)
+    output = convert(run, *options, "--retry-failed", expect=1)
+    assert "bad.png: Permission denied" in output
+    assert (tmp_path / "out" / "dogs" / "worse.l3").exists()
+
+
 def test_a_failed_image_may_be_removed(run, source, tmp_path):
     bad = source / "cats" / "bad.png"
     bad.write_bytes(b"\x89PNG\r\n\x1a\n damaged")
