@@ -341,6 +341,7 @@ def test_a_dry_run_writes_nothing(run, source, tmp_path):
     [
         (("--shards", "10"), "at least 10240 bytes"),
         (("--shards", "many"), "is not a size"),
+        (("--shards", "1MiB", "--order", "source", "--seed", "1"), "--seed does not go with --order source"),
         (("--shards", "1MiB", "--mix", "bmp:1"), "--mix cannot be combined"),
         (("--shards", "1MiB", "--overwrite"), "--overwrite cannot be combined"),
         (("--shards", "1MiB", "--pages", "split"), "--pages split cannot be combined"),
@@ -576,6 +577,9 @@ def test_status_and_reports_read_each_record_once_and_take_no_other_options(run,
     for other in (["--report", "r"], ["--part", "1/2"], ["--dry-run"], ["--retry-failed"], ["--strict"], ["--ray"]):
         output = convert(run, source, tmp_path / "new", "--shards", "20KiB", "--plan", *other, expect=2)
         assert f"{other[0]} does not go with --plan" in output
+    for other in (["--part", "1/2"], ["--retry-failed"], ["--ray"]):
+        output = convert(run, source, tmp_path / "new", "--shards", "20KiB", "--dry-run", *other, expect=2)
+        assert f"{other[0]} does not go with --dry-run" in output
     assert not (tmp_path / "new.conversion").exists()
 
 
