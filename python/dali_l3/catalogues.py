@@ -234,10 +234,10 @@ def _batches(catalogue: _core.Catalogue) -> Iterator[dict[str, Any]]:
 
 @contextlib.contextmanager
 def _errors() -> Iterator[None]:
-    """Turns what the core says about files into ConversionError."""
+    """Turns what the core says about files, and about the number of threads, into ConversionError."""
     try:
         yield
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         raise ConversionError(str(error)) from error
 
 

@@ -204,6 +204,14 @@ def test_options_that_would_do_nothing(run, data, arguments, message):
     assert not os.path.exists("y.l3cat")
 
 
+def test_too_many_threads(run, data):
+    index(run, "data", "-o", "x.l3cat")
+    for arguments in (("index", "data", "-o", "y.l3cat"), ("verify", "x.l3cat")):
+        code, _, err = run(*arguments, "--workers", "100000")
+        assert (code, "must be from 1 to 1024" in err) == (2, True)
+    assert not os.path.exists("y.l3cat")
+
+
 def test_wrong_sources(run, data):
     assert "choose from a catalogue" in run("index", "data", "--select", "label in 1", "-o", "x.l3cat")[2]
     assert "one folder, list or catalogue" in run("index", "data", "data", "-o", "x.l3cat")[2]

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shutil
+import stat
 import tarfile
 from pathlib import Path
 
@@ -368,6 +369,21 @@ def test_a_merged_report_replaces_nothing(run, source, tmp_path, report):
     options = ("--merge-reports", tmp_path / "out", "--report", tmp_path / report)
     assert "the report must not be named" in convert(run, *options, expect=2)
     assert contents(tmp_path) == before
+
+
+def test_a_merged_report_takes_the_place_of_a_file_alone(run, source, tmp_path):
+    convert(run, source, tmp_path / "out", "--shards", "20KiB")
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "pipe").symlink_to("fifo")
+    (tmp_path / "link").symlink_to("report")
+    (tmp_path / "report").write_text("before")
+    for name in ("fifo", "pipe"):
+        output = convert(run, "--merge-reports", tmp_path / "out", "--report", tmp_path / name, expect=2)
+        assert f"{name}: not a regular file" in output
+        assert stat.S_ISFIFO(os.stat(tmp_path / name).st_mode)
+    convert(run, "--merge-reports", tmp_path / "out", "--report", tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert len((tmp_path / "report").read_text().splitlines()) == 12
 
 
 def test_the_merged_report_of_nothing_has_no_lines(run, tmp_path):
