@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from .storage import Entry, Storage
 
 _L3 = ".l3"
 _EXTENSIONS = {suffix[1:] for suffix in IMAGE_SUFFIXES | {_L3}}
+_NUMBER = re.compile(rb"\d{1,18}")
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -224,7 +226,8 @@ def _groups_of_archive(storage: Storage, archive: str) -> Iterator[tuple[list[st
         if len(words) % 4:
             raise _bad_index(archive, line)
         for _, offset, size, word in zip(*[iter(words)] * 4, strict=True):
-            if not (offset.isdigit() and size.isdigit() and int(offset) + int(size) <= entry.size):
+            are_numbers = _NUMBER.fullmatch(offset) and _NUMBER.fullmatch(size)
+            if not are_numbers or int(offset) + int(size) > entry.size:
                 raise _bad_index(archive, line)
             name = os.fsdecode(unquote_to_bytes(word) if is_quoted else word)
             extension = os.path.basename(name).partition(".")[2]

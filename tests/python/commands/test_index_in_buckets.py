@@ -272,7 +272,14 @@ def test_a_bad_shard_is_a_failure_among_others(run, store, images, tmp_path):
 
 @pytest.mark.parametrize(
     "line",
-    [b"png 512 99 a.png cls", b"png x 99 a.png", b"png -512 99 a.png", b"png 512 -1 a.png", b"png 512 99999 a.png"],
+    [
+        b"png 512 99 a.png cls",
+        b"png x 99 a.png",
+        b"png -512 99 a.png",
+        b"png 512 -1 a.png",
+        b"png 512 99999 a.png",
+        b"png 512 %s a.png" % (b"9" * 5000),
+    ],
 )
 def test_an_index_in_a_bucket_is_not_trusted(run, s3, images, tmp_path, line):
     shard = Path(write_shard(tmp_path / "1.tar", [("0.png", (images / "a" / "0.png").read_bytes())])).read_bytes()
