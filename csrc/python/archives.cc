@@ -2,12 +2,14 @@
 
 #include <pybind11/stl.h>
 
+#include <atomic>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "arrays.h"
 #include "encoded_image.h"
+#include "interruptible.h"
 #include "loader/archives/archive_index.h"
 #include "loader/archives/archive_paths.h"
 #include "loader/archives/indexing.h"
@@ -22,8 +24,9 @@ py::list expand_paths(const std::vector<py::str> &paths, const py::object &objec
   for (const py::str &path : paths) encoded.push_back(fs_encoded(path));
   std::vector<std::string> expanded;
   try {
-    const py::gil_scoped_release release;
-    expanded = loader::expand_paths("SHARD", encoded, *storage_of(objects));
+    expanded = interruptibly([&](const std::atomic<bool> *cancelled) {
+      return loader::expand_paths("SHARD", encoded, *storage_of(objects, cancelled));
+    });
   } catch (const std::runtime_error &error) {
     raise(PyExc_RuntimeError, error.what());
   }

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <future>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -15,6 +13,7 @@
 
 #include "arrays.h"
 #include "encoded_image.h"
+#include "interruptible.h"
 #include "loader/dataset/catalogue_file.h"
 #include "loader/dataset/comparison.h"
 #include "loader/input/open_file.h"
@@ -24,25 +23,6 @@ namespace dali_l3::python {
 namespace {
 
 using loader::CatalogueOptions;
-
-// Runs a function in a thread, and ends it soon when a signal has come whose handler raises. Needs the GIL, which
-// others may have meanwhile.
-template <typename Function>
-auto interruptibly(const Function &function) {
-  std::atomic<bool> cancelled = false;
-  auto result = std::async(std::launch::async, [&] { return function(&cancelled); });
-  while (true) {
-    {
-      const py::gil_scoped_release release;
-      if (result.wait_for(std::chrono::milliseconds(50)) == std::future_status::ready) break;
-    }
-    if (PyErr_CheckSignals() == 0) continue;
-    cancelled = true;
-    result.wait();
-    throw py::error_already_set();
-  }
-  return result.get();
-}
 
 // What is wrong with a file itself is a RuntimeError in Python, and what the system says an OSError.
 template <typename Function>

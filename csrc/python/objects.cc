@@ -31,7 +31,7 @@ loader::Failure kind_of(const py::error_already_set &error) {
 
 std::string words_of(const py::error_already_set &error) {
   const py::object words = py::getattr(error.value(), "strerror", py::none());
-  return py::cast<std::string>(py::str(words.is_none() ? error.value() : words));
+  return fs_encoded(py::str(words.is_none() ? error.value() : words));  // they may hold a name
 }
 
 // What `work` returns, which calls Python.

@@ -75,6 +75,8 @@ class Selection:
     def __post_init__(self) -> None:
         if (len(self.rules) > 0) + (self.names is not None) + (self.part is not None) > 1:
             raise ConversionError("--select, --names and --fraction exclude each other: make a part of a part")
+        if not -(2**63) <= self.seed < 2**63:
+            raise ConversionError(f"the seed {self.seed} is no integer of 64 bits")
         chosen = {"select": list(self.rules), "names": self.names, "fraction": self.part, "seed": self.seed}
         object.__setattr__(self, "described", {name: value for name, value in chosen.items() if value})
 
@@ -103,6 +105,7 @@ def write(
 
     Raises ConversionError if the dataset cannot be listed or the selection does not suit it, or OSError.
     """
+    _check_place(path)  # first, since to list a dataset may take long
     arguments, origin = dict(source.arguments), {"kind": source.kind, "arguments": _stored(source, path)}
     if selection:
         if source.kind != "catalogue":
@@ -234,11 +237,20 @@ def _batches(catalogue: _core.Catalogue) -> Iterator[dict[str, Any]]:
 
 @contextlib.contextmanager
 def _errors() -> Iterator[None]:
-    """Turns what the core says about files into ConversionError."""
+    """Turns what the core says about files, and about the number of threads, into ConversionError."""
     try:
         yield
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         raise ConversionError(str(error)) from error
+
+
+def _check_place(path: str) -> None:
+    """Raises ConversionError if no catalogue can be at a path."""
+    if is_in_bucket(path):
+        raise ConversionError(f"{path}: catalogues are mapped into memory: write it to a folder of this machine")
+    folder = os.path.dirname(path) or os.curdir
+    if not os.path.isdir(folder):
+        raise ConversionError(f"{path}: there is no folder {folder}")
 
 
 def _threads(wanted: int | None, *places: str) -> int:

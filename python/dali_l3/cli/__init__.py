@@ -2,7 +2,7 @@
 
 - `app`: the program as a whole
 - `convert`, `export`, `verify`, `info`, `profile`, `index`: a command each
-- `in_units`, `parts`: conversion in units, and shares of the work
+- `in_files`, `in_units`, `parts`: conversion file by file and in units, and shares of the work
 - `common`: options that several commands have, and how they end
 
 Imports no DALI, and image libraries only in the commands that need them.

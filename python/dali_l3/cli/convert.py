@@ -262,19 +262,17 @@ def convert(
     for option, is_given in of_files.items():
         if is_given:
             raise PlanError(f"{option} cannot be combined with --shards, --part, --ray, buckets or tar shards")
-    idle = {
-        "--dry-run": dry_run,
-        "--part": part,
-        "--ray": ray,
-        "--report": report,
-        "--retry-failed": retry_failed,
-        "--strict": strict,
-    }
-    for option, is_given in idle.items():
+    of_runs = {"--part": part, "--ray": ray, "--retry-failed": retry_failed}
+    of_outcomes = {"--dry-run": dry_run, "--report": report, "--strict": strict}
+    for option, is_given in {**of_runs, **of_outcomes}.items():
         if plan_only and is_given:
             raise PlanError(f"{option} does not go with --plan, which converts nothing")
+        if dry_run and is_given and option in of_runs:
+            raise PlanError(f"{option} does not go with --dry-run, which lists all that there is to convert")
     if not shards and (order or seed is not None):
         raise PlanError("--order and --seed are for --shards" if order else "--seed needs --mix or --shards")
+    if order is Order.SOURCE and seed is not None:
+        raise PlanError("--seed does not go with --order source, which draws nothing")
     settings = manifest.Settings(
         source=storage.find_storage(source).absolute(source),
         shards=_shard_size(shards) if shards else None,

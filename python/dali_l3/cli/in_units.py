@@ -133,9 +133,11 @@ def merge_reports(target: str, report: str | None) -> None:
     """Writes what became of all samples to a report, whoever did their units. Exits as `show_status`."""
     manifest = _load(target)
     _check_report(report, manifest.settings.source, manifest.target)
-    path = None if report == "-" else report
-    if path:
+    path = os.path.realpath(report) if report and report != "-" else None  # a file takes its place, not that of a link
+    if path and report:
         check_report(path)
+        if os.path.exists(report) and not os.path.isfile(report):
+            raise PlanError(f"{report}: not a regular file; '--report -' is standard output")
     survey, count = Survey(manifest), 0
     with writing(path) if path else contextlib.nullcontext() as file:
         for outcome in survey:

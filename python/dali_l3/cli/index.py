@@ -14,6 +14,7 @@ from ..conversion.indexing import plan_indexing
 from ..jobs.display import console, printable
 from ..jobs.planning import PlanError
 from ..jobs.running import run_plan
+from ..jobs.workers import Limits
 from ..units import objects
 from ..units.indexing import index_stored
 from ..units.storage import find_storage, is_in_bucket
@@ -166,7 +167,9 @@ def index(
             planned.folders.clear()  # there are none in buckets
         work = parse_part(part).of(planned)
         function = functools.partial(index_stored, overwrite=overwrite)
-        finish(work, run_plan(work, function, workers, run=runner(ray, workers)), "indexed", report)
+        limits = Limits(timeout=0)  # an archive may be as large as it likes
+        outcomes = run_plan(work, function, workers, limits=limits, run=runner(ray, workers))
+        finish(work, outcomes, "indexed", report)
         return
     if part or ray or report:
         raise PlanError("--part, --ray and --report do not go with catalogues: they are made in one piece")

@@ -20,6 +20,7 @@ import fsspec
 
 from .. import _core
 from ..errors import ConversionError, StorageError, TargetError
+from ..files import target_errors
 from ..jobs.outcomes import Outcome
 from ..jobs.planning import PlanError
 from ..jobs.serving import waiting_for_storage
@@ -176,8 +177,9 @@ class BucketStorage(Storage):
                 block = self.read(archive, file.tell(), _BLOCK)
                 if not block:
                     raise ConversionError(f"{archive}: has changed while it was read; run it again")
-                file.write(block)
-            file.flush()
+                with target_errors(tempfile.gettempdir()):
+                    file.write(block)
+                    file.flush()
             try:
                 return _core.index_text(file.name)
             except ValueError as error:

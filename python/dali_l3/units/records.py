@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import itertools
@@ -12,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from ..errors import StorageError
 from ..jobs.outcomes import Outcome
 from ..jobs.planning import PlanError
 from .manifest import Manifest, unit_file
@@ -107,10 +107,14 @@ def _as_it_is_now(sample: Sample) -> Sample:
     """A sample of files that may have changed. One in an archive stays: with that, others would have changed, too."""
     members = []
     for member in sample.members:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # the attempt to read it will tell
+        try:
             if member.offset is None:
                 entry = find_storage(member.path).entry(member.path)
                 member = dataclasses.replace(member, size=entry.size, version=entry.version)
+        except StorageError:
+            raise
+        except OSError:  # the attempt to read it will tell
+            pass
         members.append(member)
     return dataclasses.replace(sample, members=tuple(members))
 

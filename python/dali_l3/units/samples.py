@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import unquote_to_bytes
 
+from ..errors import ConversionError
 from ..images.signatures import IMAGE_SUFFIXES
 from ..jobs.outcomes import Outcome
 from ..jobs.planning import PlanError
@@ -16,6 +18,7 @@ from .storage import Entry, Storage
 
 _L3 = ".l3"
 _EXTENSIONS = {suffix[1:] for suffix in IMAGE_SUFFIXES | {_L3}}
+_NUMBER = re.compile(rb"\d{1,18}")
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -214,17 +217,30 @@ def members_of_archive(storage: Storage, archive: str) -> Iterator[tuple[str, Me
 
 def _groups_of_archive(storage: Storage, archive: str) -> Iterator[tuple[list[str], list[Member]]]:
     """The names of the files of each sample, and the files."""
-    version = storage.entry(archive).version
+    entry = storage.entry(archive)
     first, *lines = storage.index_of(archive).splitlines()
     is_quoted = b"names=percent" in first
     for line in lines:
         names, members = [], []
-        for _, offset, size, word in zip(*[iter(line.split(b" "))] * 4, strict=True):
+        words = line.split(b" ")
+        if len(words) % 4:
+            raise _bad_index(archive, line)
+        for _, offset, size, word in zip(*[iter(words)] * 4, strict=True):
+            are_numbers = _NUMBER.fullmatch(offset) and _NUMBER.fullmatch(size)
+            if not are_numbers or int(offset) + int(size) > entry.size:
+                raise _bad_index(archive, line)
             name = os.fsdecode(unquote_to_bytes(word) if is_quoted else word)
             extension = os.path.basename(name).partition(".")[2]
             names.append(name)
-            members.append(Member(extension, archive, int(size), version, int(offset)))
+            members.append(Member(extension, archive, int(size), entry.version, int(offset)))
         yield names, members
+
+
+def _bad_index(archive: str, line: bytes) -> ConversionError:
+    """The error for an index that was found beside its archive: what is made from that is right."""
+    return ConversionError(
+        f"{archive}: the index beside it has the line {line[:80]!r}; make it anew with dali-l3 index --overwrite"
+    )
 
 
 def _sample(key: str, members: list[Member]) -> Sample:

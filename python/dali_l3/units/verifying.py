@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from ..conversion.sources import refuse_to_verify
 from ..conversion.verifying import check_data, verify_file
-from ..errors import ConversionError
+from ..errors import ConversionError, StorageError, TargetError
 from ..images.signatures import HEAD_SIZE, IMAGE_SUFFIXES, sniff
 from ..images.stored import DEFAULT_OPTIONS, ReadOptions
-from ..jobs.outcomes import Outcome, Task, reporting
+from ..jobs.outcomes import Outcome, Task, failure, reporting
 from .samples import Member, is_image, members_of_archive
 from .storage import Entry, Storage, find_storage
 
@@ -37,12 +37,7 @@ def plan_stored(path: str) -> Iterator[StoredTask | Outcome]:
     archives = storage.archives(path)
     if archives is not None:
         for archive in archives:
-            for name, member in members_of_archive(storage, archive):
-                source = f"{archive}: {name}"
-                if is_image(member):
-                    yield StoredTask(source, size=member.size, member=member, name=name)
-                else:
-                    yield Outcome(source, None, "skipped", "not an image")
+            yield from _plan_archive(storage, archive)
         return
     for found in _objects(storage, path):
         if isinstance(found, Outcome):
@@ -50,6 +45,27 @@ def plan_stored(path: str) -> Iterator[StoredTask | Outcome]:
         else:
             member = Member("", found.path, found.size, found.version)
             yield StoredTask(found.path, size=found.size, member=member, name=found.path)
+
+
+def _plan_archive(storage: Storage, archive: str) -> Iterator[StoredTask | Outcome]:
+    """The same for one archive: an outcome alone if it is damaged or cannot be read."""
+    try:
+        members = list(members_of_archive(storage, archive))
+    except (StorageError, TargetError):
+        raise
+    except ConversionError as error:
+        reason = str(error).removeprefix(f"{archive}: ")
+        yield Outcome(archive, None, "failed", reason, damaged=True)
+        return
+    except OSError as error:
+        yield failure(Task(archive), error)
+        return
+    for name, member in members:
+        source = f"{archive}: {name}"
+        if is_image(member):
+            yield StoredTask(source, size=member.size, member=member, name=name)
+        else:
+            yield Outcome(source, None, "skipped", "not an image")
 
 
 def _objects(storage: Storage, path: str) -> Iterator[Entry | Outcome]:

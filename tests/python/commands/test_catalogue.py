@@ -174,6 +174,7 @@ def test_parts(run, data):
         (["--names", "x.txt", "--fraction", "0:1"], "exclude each other"),
         (["--fraction", "1:0"], "from 0 to 1"),
         (["--fraction", "half"], "--fraction is half"),
+        (["--fraction", "0:1", "--seed", str(2**63)], "is no integer of 64 bits"),
         (["--ext", "png"], "--ext does not go with x.l3cat"),
     ],
 )
@@ -201,6 +202,23 @@ def test_wrong_selections(run, data, arguments, message):
 def test_options_that_would_do_nothing(run, data, arguments, message):
     code, _, err = run("index", *arguments)
     assert (code, message in err) == (2, True), err
+    assert not os.path.exists("y.l3cat")
+
+
+@pytest.mark.parametrize(
+    ("path", "message"), [("s3://bucket/x.l3cat", "mapped into memory"), ("none/x.l3cat", "there is no folder none")]
+)
+def test_where_no_catalogue_can_be(run, data, monkeypatch, path, message):
+    monkeypatch.setattr(_core, "write_catalogue", None)  # before anything is listed
+    code, _, err = run("index", "data", "-o", path)
+    assert (code, f"{path}: " in err, message in err) == (2, True, True)
+
+
+def test_too_many_threads(run, data):
+    index(run, "data", "-o", "x.l3cat")
+    for arguments in (("index", "data", "-o", "y.l3cat"), ("verify", "x.l3cat")):
+        code, _, err = run(*arguments, "--workers", "100000")
+        assert (code, "must be from 1 to 1024" in err) == (2, True)
     assert not os.path.exists("y.l3cat")
 
 

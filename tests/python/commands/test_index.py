@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dali_l3.jobs import workers
 from tar_shards import samples, write_shard
 
 pytestmark = pytest.mark.usefixtures("one_process")
@@ -38,6 +39,11 @@ def test_every_form_of_paths(run, shards, tmp_path, monkeypatch):
             assert lines[0] == f"v1.2 {i + 1} size={os.path.getsize(path)}"
             assert len(lines) == i + 2
             os.remove(index_of(path))
+
+
+def test_an_archive_takes_as_long_as_it_likes(run, shards, monkeypatch):
+    monkeypatch.setattr(workers, "_SECONDS", -1000)  # others are given up at the first look
+    assert "3 indexed, 0 failed" in run("index", *shards, "--workers", "2")[2]
 
 
 def test_what_is_there_is_kept_as_long_as_it_fits(run, shards):

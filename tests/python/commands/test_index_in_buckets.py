@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -253,6 +254,52 @@ def test_verify_shards(run, store, images, tmp_path):
         assert "x.tar: b/3.png: " in output
 
 
+def test_a_bad_shard_is_a_failure_among_others(run, store, images, tmp_path):
+    key = "k"
+    shard = Path(write_shard(tmp_path / "1.tar", [("0.png", (images / "a" / "0.png").read_bytes())])).read_bytes()
+    (tmp_path / "0.tar").write_bytes(shard[:700])
+    (tmp_path / "2.tar").symlink_to(tmp_path / "nothing")
+    for name, content in (("0.tar", shard[:700]), ("1.tar", shard)):
+        store.put(f"{key}/{name}", content)
+    for path in ("*.tar", store.uri(f"{key}/*.tar")):
+        output = command(run, "verify", path, "--report", "report", expect=1)
+        assert f"1 verified, {1 + (path == '*.tar')} failed" in output
+        failure = next(line for line in output.splitlines() if line.startswith("failed: ") and "0.tar" in line)
+        assert failure.count("0.tar") == 1
+        damaged = [line for line in Path("report").read_text().splitlines() if '"damaged": true' in line]
+        assert ["0.tar" in line for line in damaged] == [True]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"png 512 99 a.png cls",
+        b"png x 99 a.png",
+        b"png -512 99 a.png",
+        b"png 512 -1 a.png",
+        b"png 512 99999 a.png",
+        b"png 512 %s a.png" % (b"9" * 5000),
+    ],
+)
+def test_an_index_in_a_bucket_is_not_trusted(run, s3, images, tmp_path, line):
+    shard = Path(write_shard(tmp_path / "1.tar", [("0.png", (images / "a" / "0.png").read_bytes())])).read_bytes()
+    s3.put("l/1.tar", shard)
+    s3.put("l/1.idx", b"v1.2 1 size=%d\n%b\n" % (len(shard), line))
+    for arguments in (("verify", s3.uri("l/1.tar")), ("convert", s3.uri("l/1.tar"), "out")):
+        code, _, err = run(*arguments)
+        assert code in (1, 2)
+        assert "l/1.tar: the index beside it has the line" in err
+    assert not os.path.exists("out")
+
+
+def test_a_full_disk_is_named_where_an_archive_is_fetched(run, s3, monkeypatch):
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: open("/dev/full", "r+b"))  # noqa: SIM115
+    s3.put("m/1.tar", bytes(10240))
+    for arguments in (("index", s3.uri("m/1.tar")), ("verify", s3.uri("m/1.tar"))):
+        output = command(run, *arguments, expect=1)
+        assert f"{tempfile.gettempdir()}: No space left on device" in output
+
+
 def test_an_outage_ends_a_verification(run, s3, images, monkeypatch):
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     forget_buckets()
@@ -273,6 +320,29 @@ def test_without_s3fs_catalogues_say_what_is_missing(run, s3, monkeypatch):
 
 
 # ---- What must not block ----
+
+
+def test_ctrl_c_ends_what_asks_a_bucket(run_python):
+    program = """
+import os, signal, time
+from dali_l3 import _core
+
+class Objects:
+    def objects_in(self, folder):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.5)  # so that the main thread waits when this thread wants the GIL
+        return [("1.png", 8)]
+
+for ask in (
+    lambda: _core.expand_paths(["s3://bucket/a/*.tar"], Objects()),
+    lambda: _core.write_catalogue("x.l3cat", {"file_root": "s3://bucket/a"}, "{}", None, 2, Objects()),
+):
+    try:
+        ask()
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+    assert run_python(program).split() == ["interrupted"] * 2
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shutil
+import stat
 import tarfile
 from pathlib import Path
 
@@ -341,6 +342,7 @@ def test_a_dry_run_writes_nothing(run, source, tmp_path):
     [
         (("--shards", "10"), "at least 10240 bytes"),
         (("--shards", "many"), "is not a size"),
+        (("--shards", "1MiB", "--order", "source", "--seed", "1"), "--seed does not go with --order source"),
         (("--shards", "1MiB", "--mix", "bmp:1"), "--mix cannot be combined"),
         (("--shards", "1MiB", "--overwrite"), "--overwrite cannot be combined"),
         (("--shards", "1MiB", "--pages", "split"), "--pages split cannot be combined"),
@@ -367,6 +369,21 @@ def test_a_merged_report_replaces_nothing(run, source, tmp_path, report):
     options = ("--merge-reports", tmp_path / "out", "--report", tmp_path / report)
     assert "the report must not be named" in convert(run, *options, expect=2)
     assert contents(tmp_path) == before
+
+
+def test_a_merged_report_takes_the_place_of_a_file_alone(run, source, tmp_path):
+    convert(run, source, tmp_path / "out", "--shards", "20KiB")
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "pipe").symlink_to("fifo")
+    (tmp_path / "link").symlink_to("report")
+    (tmp_path / "report").write_text("before")
+    for name in ("fifo", "pipe"):
+        output = convert(run, "--merge-reports", tmp_path / "out", "--report", tmp_path / name, expect=2)
+        assert f"{name}: not a regular file" in output
+        assert stat.S_ISFIFO(os.stat(tmp_path / name).st_mode)
+    convert(run, "--merge-reports", tmp_path / "out", "--report", tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert len((tmp_path / "report").read_text().splitlines()) == 12
 
 
 def test_the_merged_report_of_nothing_has_no_lines(run, tmp_path):
@@ -493,6 +510,26 @@ def test_a_run_that_tries_replaced_images_again_may_be_killed(run, source, tmp_p
     assert_holds(target, source)
 
 
+def test_a_failed_image_that_may_not_be_looked_at_keeps_no_other_from_its_turn(run, source, tmp_path, monkeypatch):
+    bad, worse = source / "cats" / "bad.png", source / "dogs" / "worse.png"
+    for path in (bad, worse):
+        path.write_bytes(b"\x89PNG\r\n\x1a\n damaged")
+    options = (source, tmp_path / "out", "--part", "1/1")
+    convert(run, *options, expect=1)
+    write_png(worse, noise((40, 30, 3), seed=77))
+    entry = LocalStorage.entry
+
+    def refuse(self, path):
+        if path == str(bad):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return entry(self, path)
+
+    monkeypatch.setattr(LocalStorage, "entry", refuse)
+    output = convert(run, *options, "--retry-failed", expect=1)
+    assert "bad.png: Permission denied" in output
+    assert (tmp_path / "out" / "dogs" / "worse.l3").exists()
+
+
 def test_a_failed_image_may_be_removed(run, source, tmp_path):
     bad = source / "cats" / "bad.png"
     bad.write_bytes(b"\x89PNG\r\n\x1a\n damaged")
@@ -556,6 +593,9 @@ def test_status_and_reports_read_each_record_once_and_take_no_other_options(run,
     for other in (["--report", "r"], ["--part", "1/2"], ["--dry-run"], ["--retry-failed"], ["--strict"], ["--ray"]):
         output = convert(run, source, tmp_path / "new", "--shards", "20KiB", "--plan", *other, expect=2)
         assert f"{other[0]} does not go with --plan" in output
+    for other in (["--part", "1/2"], ["--retry-failed"], ["--ray"]):
+        output = convert(run, source, tmp_path / "new", "--shards", "20KiB", "--dry-run", *other, expect=2)
+        assert f"{other[0]} does not go with --dry-run" in output
     assert not (tmp_path / "new.conversion").exists()
 
 
