@@ -144,6 +144,8 @@ def test_a_parquet_table_is_as_good(tmp_path):
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
 def test_a_fifo_is_no_table(tmp_path, name):
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
     os.mkfifo(tmp_path / name)
     with pytest.raises(OSError, match="not a regular file"):
         dali_l3.read_table(tmp_path / name)
