@@ -258,7 +258,15 @@ def test_reader_arguments_benchmark(tmp_path, plugin):
     few = ("--files", 16, "--starts", 1, "--rounds", 1, "--batches", 1)
     run(BENCHMARKS / "reader_arguments.py", *few, "--out", tmp_path)
     cases = json.loads((tmp_path / "reader_arguments.json").read_text())["cases"]
-    expected = {"nothing", "weights", "subset", "label_columns", "equal_sizes", "an output of paths", "an output of sizes"}
+    expected = {
+        "nothing",
+        "weights",
+        "subset",
+        "label_columns",
+        "equal_sizes",
+        "an output of paths",
+        "an output of sizes",
+    }
     assert expected < set(cases)
 
 
