@@ -5,7 +5,6 @@
 #endif
 
 #include "cpu/kernels.h"
-#include "cpu/prefetch.h"
 #include "format/error.h"
 #include "format/file.h"
 #include "format/paper.h"
@@ -36,7 +35,7 @@ class TileDecoder {
         kernels_(kernels),
         error_(error),
         verifies_((options & L3_VERIFY) || ((options & L3_VERIFY_UNLESS_STORED) && info_.profile != L3_PROFILE_RAW)),
-        tiles_(file, verifies_, scratch_.tile) {
+        tiles_(file, false, scratch_.tile) {
     native_output_ = !needs_conversion(info_.channels, info_.bits, output.color, output.sample);
     uncached_ = native_output_ && output.bypass_cache && kernels.copy_rows_uncached;
     output_pixel_size_ = l3_output_channels(&info_, output.color) * l3_output_sample_size(&info_, output.sample);
@@ -124,8 +123,18 @@ class TileDecoder {
     source->data = scratch_.tile;
   }
 
-  // Decodes a whole tile to its native pixels; uncached only to rows that start at cache lines.
+  // Decodes a whole tile to its native pixels; uncached only to rows that start at cache lines. Its bytes are summed
+  // when they have been decoded, because decoding hides the way to memory and summing does not. If the checksum does
+  // not match, that is the error, whatever else is wrong.
   l3_status decode_to(uint32_t tile, TileShape shape, Destination out, Stores stores) {
+    const l3_status status = decode_unverified(tile, shape, out, stores);
+    TileBytes bytes;
+    if (verifies_ && file_.checksums)
+      if (l3_status damage = find_tile(file_, tile, true, &bytes, error_)) return damage;
+    return status;
+  }
+
+  l3_status decode_unverified(uint32_t tile, TileShape shape, Destination out, Stores stores) {
     TileBytes source;
     if (l3_status status = tiles_.read(tile, &source, error_)) return status;
     if (info_.profile == L3_PROFILE_RAW) {
@@ -162,10 +171,7 @@ class TileDecoder {
         return problem;
       const auto flat = [&](const FastChannel &channel) { return is_flat(channel, source.data, info_.bits); };
       const bool flat_tile = std::all_of(fast.channels, fast.channels + info_.channels, flat);
-      const uint32_t ahead = source.size / info_.channels;
       for (uint32_t c = 0; c < info_.channels; c++) {
-        // Of the next tile's bytes: decoding hides the way to memory, summing does not.
-        if (verifies_) generic::prefetch(source.data + source.size + c * ahead, ahead);
         const FastChannel &channel = fast.channels[c];
         Sample *const plane = planes.plane[c];
         if (flat(channel)) {

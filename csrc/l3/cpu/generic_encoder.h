@@ -7,7 +7,6 @@
 #include "cpu/generic_label_map_encoder.h"
 #include "cpu/generic_residuals.h"
 #include "cpu/octet_writer.h"
-#include "cpu/prefetch.h"
 #include "cpu/quartered_plane.h"
 
 // Internal linkage, for the reason that generic_decoder.h gives.
@@ -19,6 +18,11 @@ struct ChannelCodes {
   alignas(64) GroupBytes codes;
   uint64_t busy_units;
 };
+
+// Brings bytes into the cache before they are needed.
+inline void prefetch(const uint8_t *bytes, uint32_t size) {
+  for (uint32_t i = 0; i < size; i += kCacheLine) __builtin_prefetch(bytes + i);
+}
 
 // How a channel is to be written.
 struct ChannelPlan {

@@ -9,6 +9,12 @@ namespace {
 
 struct Row16 {
   __m512i left, right;
+
+  static Row16 load(const uint16_t *row) { return {_mm512_load_si512(row), _mm512_load_si512(row + 32)}; }
+  void store(uint16_t *row) const {
+    _mm512_store_si512(row, left);
+    _mm512_store_si512(row + 32, right);
+  }
 };
 inline Row16 operator+(const Row16 &a, const Row16 &b) {
   return {_mm512_add_epi16(a.left, b.left), _mm512_add_epi16(a.right, b.right)};
@@ -19,6 +25,12 @@ inline Row16 average(const Row16 &a, const Row16 &b) {
 
 struct RowPair16 {
   Row16 upper, lower;
+
+  static RowPair16 load(const uint16_t *rows) { return {Row16::load(rows), Row16::load(rows + L3_TILE)}; }
+  void store(uint16_t *rows) const {
+    upper.store(rows);
+    lower.store(rows + L3_TILE);
+  }
 };
 
 // Tables indexed by code. An octet consists of the low bytes of its fields and the high ones: the low and the high byte
@@ -39,15 +51,48 @@ constexpr Bytes kFieldOfByte16 = bytes_of([](uint32_t i) { return i % 8; });
 constexpr Bytes kUpperBytes = bytes_of([](uint32_t i) { return i / 8 * 16 + i % 8 / 2 + i % 2 * 8; });
 constexpr Words kGroupOfSample = words_of([](uint32_t i) { return i / 4; });
 
+// The entries of all groups of a channel, those of a row pair side by side. They are looked up before the first octet
+// is unpacked: the way from an index to the samples is long, and a processor that is to overlap several of them runs
+// out of registers. docs/codec.md has figures.
+class GroupEntries16 {
+ public:
+  GroupEntries16(CodeReader<16> codes, uint32_t row_pairs) {
+    const __m512i widths = load_words(kWidths16), masks = load_words(kMasks16), minima = load_words(kMinima16);
+    for (uint32_t pair = 0; pair < row_pairs; pair++) {
+      const __m512i code = _mm512_castsi256_si512(_mm256_cvtepu8_epi16(codes.next()));
+      store(widths_[pair], _mm512_permutexvar_epi16(code, widths));
+      store(masks_[pair], _mm512_permutexvar_epi16(code, masks));
+      store(minima_[pair], _mm512_permutexvar_epi16(code, minima));
+    }
+  }
+
+  __m512i widths(uint32_t pair) const { return load(widths_[pair]); }
+  __m512i masks(uint32_t pair) const { return load(masks_[pair]); }
+  __m512i minima(uint32_t pair) const { return load(minima_[pair]); }
+  // A bit for each byte of a part of an octet, for the four groups of a quarter of the row pair.
+  const uint16_t *octet_bytes(uint32_t pair, int quarter) const { return masks_[pair] + 4 * quarter; }
+
+ private:
+  using Entries = uint16_t[L3_TILE / 2][L3_TILE / 4];  // of row pairs, of groups
+
+  static void store(uint16_t *entries, __m512i first_half) {
+    _mm256_store_si256(reinterpret_cast<__m256i *>(entries), _mm512_castsi512_si256(first_half));
+  }
+  static __m512i load(const uint16_t *entries) {
+    return _mm512_castsi256_si512(_mm256_load_si256(reinterpret_cast<const __m256i *>(entries)));
+  }
+
+  alignas(64) Entries widths_, masks_, minima_;
+};
+
 // Unpacks the octets of a row pair.
 struct PairUnpacker16 {
-  const __m512i widths = load_words(kWidths16), masks = load_words(kMasks16), minima = load_words(kMinima16);
   const __m512i entry_of_byte = load_bytes(kEntryOfByte), field_of_byte = load_bytes(kFieldOfByte16),
                 group_of_sample = load_words(kGroupOfSample);
   const __m512i uppers = load_bytes(kUpperBytes), lowers = _mm512_add_epi8(uppers, _mm512_set1_epi8(4));
 
   // The fields of four groups from `first` on, a group in 16 bytes, given the entries of all sixteen.
-  __m512i fields(int first, uint64_t octet_bytes, __m512i width, __m512i mask, const uint8_t *payload) const {
+  __m512i fields(int first, __mmask64 octet_bytes, __m512i width, __m512i mask, const uint8_t *payload) const {
     const __m512i octets = _mm512_maskz_expand_epi8(octet_bytes, _mm512_loadu_si512(payload));
     const __m512i entries = _mm512_add_epi8(entry_of_byte, _mm512_set1_epi8(char(2 * first)));
     const __m512i width_of_lane = _mm512_maskz_permutexvar_epi8(0x5555555555555555, entries, width);
@@ -55,20 +100,14 @@ struct PairUnpacker16 {
     return _mm512_and_si512(bytes, _mm512_permutexvar_epi8(entries, mask));
   }
 
-  // The residuals of a row pair whose groups have these sixteen codes; moves `payload` past the octets.
-  RowPair16 operator()(__m128i codes, const uint8_t *&payload) const {
-    const __m512i code = _mm512_castsi256_si512(_mm256_cvtepu8_epi16(codes));
-    const __m512i width = _mm512_permutexvar_epi16(code, widths), mask = _mm512_permutexvar_epi16(code, masks),
-                  minimum = _mm512_permutexvar_epi16(code, minima);
-    // An entry of masks has as many ones in each byte as that part of the octet has bytes.
-    const __m256i octet_bytes = _mm512_castsi512_si256(mask);
-    const uint64_t quarters[4] = {
-        uint64_t(_mm256_extract_epi64(octet_bytes, 0)), uint64_t(_mm256_extract_epi64(octet_bytes, 1)),
-        uint64_t(_mm256_extract_epi64(octet_bytes, 2)), uint64_t(_mm256_extract_epi64(octet_bytes, 3))};
+  // The residuals of a row pair; moves `payload` past its octets.
+  RowPair16 operator()(const GroupEntries16 &entries, uint32_t pair, const uint8_t *&payload) const {
+    const __m512i width = entries.widths(pair), mask = entries.masks(pair), minimum = entries.minima(pair);
     __m512i groups[4];
     for (int i = 0; i < 4; i++) {
-      groups[i] = fields(4 * i, quarters[i], width, mask, payload);
-      payload += _mm_popcnt_u64(quarters[i]);
+      const auto octet_bytes = load<uint64_t>(reinterpret_cast<const uint8_t *>(entries.octet_bytes(pair, i)));
+      groups[i] = fields(4 * i, octet_bytes, width, mask, payload);
+      payload += _mm_popcnt_u64(octet_bytes);
     }
     const __m512i left = _mm512_permutexvar_epi16(group_of_sample, minimum),
                   right = _mm512_permutexvar_epi16(_mm512_add_epi16(group_of_sample, _mm512_set1_epi16(8)), minimum);
@@ -82,11 +121,14 @@ struct PairUnpacker16 {
 
 // Where the group before each ends in a row. None is before the first.
 constexpr Words kEndsBefore16 = words_of([](uint32_t i) { return i % 16 ? 4 * (i % 16) - 1 : 0; });
+// The end of the lane before, for lanes 1 and 3.
+constexpr Words kEndOfLane16 = words_of([](uint32_t i) { return i < 16 ? 7 : 23; });
 
 // Running sums along both rows of a pair: within groups first, then over the sums of groups, sixteen of each row side
 // by side.
 struct PrefixSum16 {
-  const __m512i ends_before = load_words(kEndsBefore16), group_of_sample = load_words(kGroupOfSample);
+  const __m512i ends_before = load_words(kEndsBefore16), end_of_lane = load_words(kEndOfLane16),
+                group_of_sample = load_words(kGroupOfSample);
 
   static __m512i within_groups(__m512i samples) {
     samples = _mm512_add_epi16(samples, _mm512_slli_epi64(samples, 16));
@@ -111,8 +153,7 @@ struct PrefixSum16 {
     sums = _mm512_add_epi16(sums, _mm512_bslli_epi128(sums, 2));
     sums = _mm512_add_epi16(sums, _mm512_bslli_epi128(sums, 4));
     sums = _mm512_add_epi16(sums, _mm512_bslli_epi128(sums, 8));
-    const __m512i ends = _mm512_shuffle_epi8(sums, _mm512_set1_epi16(0x0F0E));  // each lane's, in its every word
-    sums = _mm512_add_epi16(sums, _mm512_maskz_shuffle_i64x2(0xCC, ends, ends, 0xA0));  // from lanes 0 and 2 to 1 and 3
+    sums = _mm512_add_epi16(sums, _mm512_maskz_permutexvar_epi16(0xFF00FF00, end_of_lane, sums));
     return {add(upper, sums, 0), add(lower, sums, 16)};
   }
 };
@@ -139,7 +180,8 @@ uint32_t decode_channel_16(const uint8_t *bytes, const FastChannel &channel, Til
     return average(average(left, right), row);
   };
 
-  CodeReader<16> codes(bytes, channel, shape);
+  const uint32_t row_pairs = shape.row_pairs();
+  const GroupEntries16 entries(CodeReader<16>(bytes, channel, shape), row_pairs);
   const uint8_t *payload = bytes + channel.payload;
 
   const __m512i first = _mm512_set1_epi16(int16_t(channel.first));
@@ -151,26 +193,33 @@ uint32_t decode_channel_16(const uint8_t *bytes, const FastChannel &channel, Til
       if (predictor == kSmoothAbove || predictor == kSmoothPlane) base = smooth(above);
     }
     above = row + base;
-    _mm512_store_si512(plane, above.left);
-    _mm512_store_si512(plane + 32, above.right);
+    above.store(plane);
     plane += L3_TILE;
   };
-  // The residuals of the next pair are prepared before a pair is reconstructed, as with 8 bits.
-  RowPair16 rows = unpack_pair(codes.next(), payload);
+  RowPair16 rows = unpack_pair(entries, 0, payload);
   const RowPair16 sums = prefix_sum(rows);
-  rows.upper = sums.upper;
-  if (sums_along_row(predictor)) rows.lower = sums.lower;
-  bool first_row = true;
-  for (uint32_t pair = 1; pair < shape.row_pairs(); pair++) {
-    RowPair16 next = unpack_pair(codes.next(), payload);
-    if (sums_along_row(predictor)) next = prefix_sum(next);
-    reconstruct(rows.upper, first_row);
+  if constexpr (sums_along_row(predictor)) {
+    // Residuals wait in the plane for their sums, which are long chains too.
+    for (uint32_t pair = 1; pair < row_pairs; pair++)
+      unpack_pair(entries, pair, payload).store(plane + pair * 2 * L3_TILE);
+    reconstruct(sums.upper, true);
+    reconstruct(sums.lower, false);
+    for (uint32_t pair = 1; pair < row_pairs; pair++) {
+      rows = prefix_sum(RowPair16::load(plane));
+      reconstruct(rows.upper, false);
+      reconstruct(rows.lower, false);
+    }
+  } else {
+    // The residuals of the next pair are prepared before a pair is reconstructed, as with 8 bits.
+    reconstruct(sums.upper, true);
+    for (uint32_t pair = 1; pair < row_pairs; pair++) {
+      const RowPair16 next = unpack_pair(entries, pair, payload);
+      reconstruct(rows.lower, false);
+      reconstruct(next.upper, false);
+      rows = next;
+    }
     reconstruct(rows.lower, false);
-    first_row = false;
-    rows = next;
   }
-  reconstruct(rows.upper, first_row);
-  reconstruct(rows.lower, false);
   return uint32_t(payload - bytes);
 }
 
