@@ -260,26 +260,26 @@ def slowest_of_median(raw_bytes: list[int], seconds: list[float]) -> float:
 def measure_sets(photos: Images, rounds: int, encode_rounds: int) -> Figures:
     """Bytes of PNG and L3 and speeds for the sets of `datasets.SETS`, by the function that made them.
 
-    That of decoding is given as a multiple of libpng's on the same image and of L3's on the photograph that the image
-    was made from: in bytes and in samples.
+    That of decoding is given as a multiple of libpng's on the same image and of L3's, in turns with it, on the
+    photograph that the image was made from: in bytes and in samples.
     """
     backends = {backend: _l3("fast", backend) for backend in BACKENDS}
     entrants = {LIBPNG: System(png, lambda data, out: imagecodecs.png_decode(data, out=out)), **backends}
-    of_photos = [measure(photo, backends, rounds, 1) for photo in photos.values()]
     results = {}
     for name, makers in datasets.SETS.items():
         kinds = {}
         for make in makers:
             console.print(f"  {make.__name__}")
-            images = [make(photo) for photo in photos.values()]
-            measured = [measure(image, entrants, rounds, encode_rounds) for image in images]
+            images, measured = [], []
+            for photo in photos.values():
+                of_photo = {_of_photo(backend): _always(photo, system) for backend, system in backends.items()}
+                images.append(make(photo))
+                measured.append(measure(images[-1], entrants | of_photo, rounds, encode_rounds))
             kinds[make.__name__] = {
                 "raw_bytes": sum(image.nbytes for image in images),
                 "png_bytes": sum(figures[LIBPNG]["bytes"] for figures in measured),
                 "l3_bytes": sum(figures[BACKENDS[0]]["bytes"] for figures in measured),
-                "systems": {
-                    backend: _speed_beside_photos(backend, images, measured, photos, of_photos) for backend in BACKENDS
-                },
+                "systems": {backend: _speed_beside_photos(backend, images, measured, photos) for backend in BACKENDS},
             }
         total = {key: sum(kind[key] for kind in kinds.values()) for key in ("raw_bytes", "png_bytes", "l3_bytes")}
         for figures in (total, *kinds.values()):
@@ -288,25 +288,30 @@ def measure_sets(photos: Images, rounds: int, encode_rounds: int) -> Figures:
     return results
 
 
+def _of_photo(backend: str) -> str:
+    return f"the photograph, {backend}"
+
+
+def _always(photo: np.ndarray, system: System) -> System:
+    """Decodes a photograph, whatever the image is that others decode in turns with it."""
+    data, out = system.encode(photo), np.zeros_like(photo)
+    return System(lambda image: data, lambda data, _: system.decode(data, out), into=False)
+
+
 def _speed_beside_photos(
-    backend: str,
-    images: list[np.ndarray],
-    measured: list[dict[str, Figures]],
-    photos: Images,
-    of_photos: list[dict[str, Figures]],
+    backend: str, images: list[np.ndarray], measured: list[dict[str, Figures]], photos: Images
 ) -> Figures:
-    def seconds(name: str, figures: list[dict[str, Figures]], key: str = "decode_seconds") -> list[float]:
-        return [figures_of_image[name][key] for figures_of_image in figures]
+    def seconds(name: str, key: str = "decode_seconds") -> list[float]:
+        return [figures[name][key] for figures in measured]
 
     def rates(unit: str, arrays: Iterable[np.ndarray], times: list[float]) -> list[float]:
         return [getattr(array, unit) / time for array, time in zip(arrays, times, strict=True)]
 
-    times, photo_times = seconds(backend, measured), seconds(backend, of_photos)
+    times, photo_times = seconds(backend), seconds(_of_photo(backend))
     return {
         "decode_gb_per_s": statistics.median(rates("nbytes", images, times)) / 1e9,
-        "encode_gb_per_s": statistics.median(rates("nbytes", images, seconds(backend, measured, "encode_seconds")))
-        / 1e9,
-        "decode_times_libpng": median_ratio(seconds(LIBPNG, measured), times),
+        "encode_gb_per_s": statistics.median(rates("nbytes", images, seconds(backend, "encode_seconds"))) / 1e9,
+        "decode_times_libpng": median_ratio(seconds(LIBPNG), times),
         **{
             f"decode_{unit}_of_photos": median_ratio(
                 rates(unit, images, times), rates(unit, photos.values(), photo_times)

@@ -29,7 +29,7 @@ from PIL import Image
 from rich.table import Table
 from targets import Target
 
-import dali_l3
+import dali_l3.fn
 
 PARTS = ("sizes", "pieces", "masks")
 FHD = (1080, 1920)
@@ -131,11 +131,25 @@ def measure_pieces(photos: datasets.Images, arguments: argparse.Namespace) -> di
 # ---- images with a mask ----------------------------------------------------------------------------------------------
 
 
+def by_file_readers(images: list[str], masks: list[str] | None = None):
+    return [fn.readers.file(files=files)[0] for files in (images, masks) if files]
+
+
+def as_companions(images: list[str], masks: list[str] | None = None):
+    return dali_l3.fn.readers.multi_format(files=images, companion_files=masks)[:-1]
+
+
+MASKED_SYSTEMS = {  # name: how images and masks are read, decoder
+    "decoders.l3": (by_file_readers, fn.decoders.l3),
+    "decoders.image": (by_file_readers, fn.decoders.image),
+    "multi_format, decoders.l3": (as_companions, fn.decoders.l3),
+}
+
+
 @pipeline_def(batch_size=MASKED_BATCH_SIZE, num_threads=THREADS, device_id=None)
-def pipeline_with_mask(images: list[str], masks: list[str], decode: Callable):
-    image, _ = fn.readers.file(files=images)
-    mask, _ = fn.readers.file(files=masks)
-    return decode(image), decode(mask, output_type=types.ANY_DATA)
+def pipeline_of_masked(read: Callable, files: list[list[str]], decode: Callable):
+    image, *masks = read(*files)
+    return decode(image), *(decode(mask, output_type=types.ANY_DATA) for mask in masks)
 
 
 def make_mask(photo: np.ndarray, make: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -155,9 +169,9 @@ def measure_masks(photos: datasets.Images, arguments: argparse.Namespace) -> dic
         for kind, make in MASKS.items():
             made = {f"{kind}-{name}": make_mask(photo, make) for name, photo in photos.items()}
             masks[kind] = write_files(Path(folder), made, files, write)["l3"]
-        for name, decode in DECODERS.items():
-            pipes = {"image alone": pipeline(images, decode, batch_size=MASKED_BATCH_SIZE)}
-            pipes |= {f"with {kind}": pipeline_with_mask(images, masks[kind], decode) for kind in MASKS}
+        for name, (read, decode) in MASKED_SYSTEMS.items():
+            pipes = {"image alone": pipeline_of_masked(read, [images], decode)}
+            pipes |= {f"with {kind}": pipeline_of_masked(read, [images, masks[kind]], decode) for kind in MASKS}
             measured = take_turns(pipes, files, arguments.rounds, arguments.seconds)
             results[name] = {kind: figures(runs) for kind, runs in measured.items()}
             for kind in MASKS:

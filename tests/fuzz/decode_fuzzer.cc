@@ -14,7 +14,7 @@ using namespace l3;
 
 namespace {
 
-constexpr uint64_t kMaxOutput = 1 << 26;  // bytes; small files of large images would take all the time
+constexpr uint64_t kMaxOutput = 1 << 20;  // bytes; small files of large images would take all the time
 
 struct Result {
   l3_error error;

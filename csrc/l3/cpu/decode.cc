@@ -115,11 +115,17 @@ class TileDecoder {
     return fail_tile(info_, tile, L3_ERROR_CORRUPT, problem, error_);
   }
 
-  // Kernels read ahead; bytes too close to the end of the caller's for that is decoded from a copy.
+  // Kernels read ahead; a tile too close to the end of the caller's bytes for that is decoded from a copy. What they
+  // read beyond it does not matter, but must have been written. In a small file that is most of the tiles, so only what
+  // never was is cleared.
   void make_readable_past_end(TileBytes *source) {
     if (size_t(file_.data + file_.size - source->data) - source->size >= kMaxOverread) return;
     std::memcpy(scratch_.tile, source->data, source->size);
-    std::memset(scratch_.tile + source->size, 0, kMaxOverread);
+    copied_ = std::max(copied_, source->size);
+    if (const uint32_t end = source->size + kMaxOverread; end > copied_) {
+      std::memset(scratch_.tile + copied_, 0, end - copied_);
+      copied_ = end;
+    }
     source->data = scratch_.tile;
   }
 
@@ -214,6 +220,7 @@ class TileDecoder {
   bool native_output_;  // no conversion
   bool uncached_;       // writes past the cache
   uint32_t output_pixel_size_;
+  uint32_t copied_ = 0;  // bytes of scratch_.tile that have been written
   Scratch scratch_;
 };
 
