@@ -17,7 +17,7 @@ from rich.console import Console
 from ..errors import ConversionError
 from ..files import write_atomically
 from ..jobs.display import console, printable, show
-from ..jobs.workers import default_workers
+from ..jobs.workers import usable_cpus
 from ..profiling import DEFAULT_FORMATS
 from ..sizes import parse_size
 from .common import ResizeLonger, ResizePixels, ResizeShorter, check_report, import_extra, resize_of
@@ -120,7 +120,7 @@ def profile(
     resize = resize_of(resize_shorter, resize_longer, resize_pixels)
     default = tuple(name for name in DEFAULT_FORMATS if not (resize and name == "source"))
     options = profiler.Options(
-        measuring.Setting(batch_size, threads or default_workers(), device, _QUICK_SECONDS if quick else _SECONDS),
+        measuring.Setting(batch_size, threads or usable_cpus(), device, _QUICK_SECONDS if quick else _SECONDS),
         _parse_size("--cache-size", cache_size) if cache_size else _half_of_free_memory(),
         tuple(name.strip() for name in formats.split(",")) if formats else default,
         sample or (_QUICK_SAMPLE if quick else _SAMPLE),
