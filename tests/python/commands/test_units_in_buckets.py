@@ -10,7 +10,7 @@ import tempfile
 import pytest
 
 import killing_in_bucket
-from converting_in_buckets import bucket, contents, forget_buckets
+from converting_in_buckets import contents, forget_buckets
 from image_files import noise, write_png
 from unreliable_proxy import Fault
 
@@ -24,20 +24,6 @@ from dali_l3.units.storage import Entry, find_storage
 pytestmark = pytest.mark.usefixtures("one_process")
 
 SHARDS = ("--shards", "20KiB")
-
-
-@pytest.fixture(scope="module")
-def s3():
-    with bucket("s3") as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def gs():
-    pytest.importorskip("gcsfs", reason="gcsfs is not installed")
-    pytest.importorskip("gcp_storage_emulator", reason="gcp-storage-emulator is not installed")
-    with bucket("gs") as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
