@@ -145,20 +145,29 @@ def profile(
     if write and found.advice != "convert":
         console.print(f"Nothing is written to {printable(write)}: no conversion is recommended.", soft_wrap=True)
     elif write:
-        most = dataset.announced_size(found)
-        console.print(f"The converted dataset will take at most {most / 1e6:.0f} MB in {printable(write)}.")
-        plan, outcomes = dataset.convert_dataset(found, write, seed)
-        totals = show(outcomes, len(plan.tasks) + len(plan.outcomes), "converted")
-        if totals.interrupted:
-            console.print(f"To continue: {report.command(found, write)}" + (f" --seed {seed}" if seed else ""))
-            raise totals.interrupted
-        with report.Progress(console) as progress:
-            progress("measuring the dataset as written", 0, 1)
-            found.written = dataset.measure_dataset(found, write)
-        report.show_written(found, output)
-        _save(found, json_file, html_file)
-        if totals.counts["failed"]:
-            raise typer.Exit(1)
+        _convert(found, write, seed, output, json_file, html_file)
+
+
+def _convert(
+    found: DatasetProfile, target: str, seed: int, output: Console, json_file: str | None, html_file: str | None
+) -> None:
+    """Converts the dataset as recommended, and measures and shows what has been written."""
+    from ..profiling import dataset, report
+
+    most = dataset.announced_size(found)
+    console.print(f"The converted dataset will take at most {most / 1e6:.0f} MB in {printable(target)}.")
+    plan, outcomes = dataset.convert_dataset(found, target, seed)
+    totals = show(outcomes, len(plan.tasks) + len(plan.outcomes), "converted")
+    if totals.interrupted:
+        console.print(f"To continue: {report.command(found, target)}" + (f" --seed {seed}" if seed else ""))
+        raise totals.interrupted
+    with report.Progress(console) as progress:
+        progress("measuring the dataset as written", 0, 1)
+        found.written = dataset.measure_dataset(found, target)
+    report.show_written(found, output)
+    _save(found, json_file, html_file)
+    if totals.counts["failed"]:
+        raise typer.Exit(1)
 
 
 def _save(found: DatasetProfile, json_file: str | None, html_file: str | None) -> None:
