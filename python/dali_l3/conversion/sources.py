@@ -31,6 +31,8 @@ def refuse_to_export(path: str, name: str | None, head: bytes | None = None) -> 
     """For conversion from L3 to PNG. head: as above"""
     if name == "L3":
         return None
+    if name and os.path.splitext(path)[1].lower() in L3_SUFFIXES:
+        return "failed", f"named like an L3 file, but the content is {name}"
     return _judge_by_name(path, L3_SUFFIXES, "an L3 file", head)
 
 
