@@ -16,7 +16,8 @@ import pytest
 import webdataset
 
 import dali_l3
-from dali_l3.units import planning
+from dali_l3.conversion import exporting
+from dali_l3.units import planning, sample_conversion
 from image_files import noise
 from processes import start
 from waiting import wait_until
@@ -126,13 +127,15 @@ class TestInOneProcess:
         assert "png" not in found["cats/other"]
 
     def test_a_folder_becomes_labelled_shards(self, run, images, tmp_path):
-        for name, pixels in images.items():
+        others = {"cats/000.json": b"{}", "cats/002.preview.jpg": b"any", "cats/other.jpg": b"bytes"}
+        for name, data in {**{name: dali_l3.encode(pixels) for name, pixels in images.items()}, **others}.items():
             path = tmp_path / "in" / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(dali_l3.encode(pixels))
+            path.write_bytes(data)
         export(run, tmp_path / "in", tmp_path / "out", *SMALL, "--order", "source")
-        labels = {f"{name[:-3]}.cls": b"01"[name[0] == "c" :][:1] for name in images if ".seg" not in name}
-        assert_exported(members(tmp_path / "out"), images, labels)
+        keys = [name[:-3] for name in images if ".seg" not in name] + ["cats/other"]
+        labels = {f"{key}.cls": b"1" if key.startswith("cats/") else b"0" for key in keys}  # after "a dog"
+        assert_exported(members(tmp_path / "out"), images, others | labels)
 
     def test_the_same_bytes_in_parts(self, run, shards, tmp_path, monkeypatch):
         monkeypatch.setattr(planning, "_FILES", 3)
@@ -214,6 +217,18 @@ class TestInOneProcess:
         assert "begun with level 9, not 6" in output
         code, _, err = run("convert", tmp_path / "in.tar", tmp_path / "9")
         assert (code, "begun with format png, not l3" in err) == (2, True)
+
+    def test_memory_is_reserved_for_pixels_and_what_becomes_of_them(self, run, shards, tmp_path, monkeypatch):
+        """tests/python/commands/test_memory.py measures it."""
+        pixels = noise((40, 50, 3), np.uint16)
+        (tmp_path / "l3").mkdir()
+        (tmp_path / "l3" / "a.l3").write_bytes(dali_l3.encode(pixels))
+        reserved = []
+        for module in (exporting, sample_conversion):
+            monkeypatch.setattr(module, "reserve", lambda *arguments: reserved.append(arguments))
+        export(run, tmp_path / "l3", tmp_path / "files")
+        export(run, tmp_path / "l3", tmp_path / "parts", "--part", "1/1")
+        assert reserved == [(pixels.nbytes, 3)] * 2
 
     def test_two_files_with_one_name_are_refused(self, run, tmp_path):
         image = dali_l3.encode(noise((5, 6)))
