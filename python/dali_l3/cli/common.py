@@ -107,7 +107,7 @@ def finish(
     return totals
 
 
-def check_names(source: str, target: str | None) -> str:
+def require_target(source: str, target: str | None) -> str:
     """The target. Raises BadParameter if it is missing, PlanError if it or the source is empty."""
     if target is None:
         raise typer.BadParameter("name a target", param_hint="DST")

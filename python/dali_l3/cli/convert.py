@@ -24,8 +24,8 @@ from .common import (
     Strict,
     Timeout,
     Workers,
-    check_names,
     import_extra,
+    require_target,
     resize_of,
 )
 from .parts import PartOption, parse_part
@@ -183,7 +183,7 @@ def convert(
     if status or merge_reports:
         in_units.tell(context, source, target, status, merge_reports, report)
         return
-    target = check_names(source, target)
+    target = require_target(source, target)
     resize = resize_of(resize_shorter, resize_longer, resize_pixels, resize_filter.value)
     if resize and palette is Palette.INDEX and resize.filter != "nearest":
         raise PlanError("--palette index keeps numbers, which have no averages: add --resize-filter nearest")

@@ -25,10 +25,10 @@ from .common import (
     Strict,
     Timeout,
     Workers,
-    check_names,
     finish,
     import_extra,
     refuse_options,
+    require_target,
 )
 from .parts import PartOption, parse_part
 from .unit_options import MergeReports, OrderOption, PlanOnly, RetryFailed, Shards, Status
@@ -94,7 +94,7 @@ def export(
         (in_units,) = import_extra("convert", "cli.in_units")
         in_units.tell(context, source, target, status, merge_reports, report)
         return
-    target = check_names(source, target)
+    target = require_target(source, target)
     if catalogues.is_catalogue(source):
         refuse_options(context, "catalogues", "overwrite")
         _export_catalogue(source, target, overwrite)

@@ -23,9 +23,8 @@ _REPLACED = {"l3": IMAGE_SUFFIXES, "png": frozenset({_L3})}  # suffixes that giv
 _NUMBER = re.compile(rb"\d{1,18}")
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
-
 Target = Literal["l3", "png"]
-"""What images become: L3 files of any other image, or PNG files of L3 files. It is the suffix, too."""
+"""What images become: L3 files or, where L3 files are exported, PNG files. It is the suffix, too."""
 
 
 @dataclass(frozen=True, slots=True)
