@@ -152,6 +152,17 @@ def pipeline_of_masked(read: Callable, files: list[list[str]], decode: Callable)
     return decode(image), *(decode(mask, output_type=types.ANY_DATA) for mask in masks)
 
 
+def check_masked(images: list[str], masks: list[str]) -> None:
+    """Makes sure that all systems give the same pixels of images and masks."""
+    pipes = [pipeline_of_masked(read, [images, masks], decode) for read, decode in MASKED_SYSTEMS.values()]
+    first, *others = (pipe.run() for pipe in pipes)
+    for outputs in others:
+        for output, expected in zip(outputs, first, strict=True):
+            for index in range(MASKED_BATCH_SIZE):
+                if not np.array_equal(output.at(index), expected.at(index)):
+                    raise SystemExit(f"the systems differ about sample {index}")
+
+
 def make_mask(photo: np.ndarray, make: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """A mask of the photograph's size. Labels are made at the usual size of annotations and repeated."""
     height, width = photo.shape[:2]
@@ -169,6 +180,7 @@ def measure_masks(photos: datasets.Images, arguments: argparse.Namespace) -> dic
         for kind, make in MASKS.items():
             made = {f"{kind}-{name}": make_mask(photo, make) for name, photo in photos.items()}
             masks[kind] = write_files(Path(folder), made, files, write)["l3"]
+            check_masked(images, masks[kind])
         for name, (read, decode) in MASKED_SYSTEMS.items():
             pipes = {"image alone": pipeline_of_masked(read, [images], decode)}
             pipes |= {f"with {kind}": pipeline_of_masked(read, [images, masks[kind]], decode) for kind in MASKS}

@@ -34,7 +34,8 @@ class TileDecoder {
         output_(output),
         kernels_(kernels),
         error_(error),
-        verifies_((options & L3_VERIFY) || ((options & L3_VERIFY_UNLESS_STORED) && info_.profile != L3_PROFILE_RAW)),
+        verifies_(file.checksums &&
+                  ((options & L3_VERIFY) || ((options & L3_VERIFY_UNLESS_STORED) && info_.profile != L3_PROFILE_RAW))),
         tiles_(file, false, scratch_.tile) {
     native_output_ = !needs_conversion(info_.channels, info_.bits, output.color, output.sample);
     uncached_ = native_output_ && output.bypass_cache && kernels.copy_rows_uncached;
@@ -115,9 +116,9 @@ class TileDecoder {
     return fail_tile(info_, tile, L3_ERROR_CORRUPT, problem, error_);
   }
 
-  // Kernels read ahead; a tile too close to the end of the caller's bytes for that is decoded from a copy. What they
-  // read beyond it does not matter, but must have been written. In a small file that is most of the tiles, so only what
-  // never was is cleared.
+  // Kernels read past a tile's end. A tile too close to the end of the caller's bytes for that is decoded from a copy.
+  // What follows there does not matter, and may be left of an earlier tile, but it must have been written. All tiles of
+  // a small file are copied, so that clearing it for each would take long.
   void make_readable_past_end(TileBytes *source) {
     if (size_t(file_.data + file_.size - source->data) - source->size >= kMaxOverread) return;
     std::memcpy(scratch_.tile, source->data, source->size);
@@ -129,14 +130,15 @@ class TileDecoder {
     source->data = scratch_.tile;
   }
 
-  // Decodes a whole tile to its native pixels; uncached only to rows that start at cache lines. Its bytes are summed
-  // when they have been decoded, because decoding hides the way to memory and summing does not. If the checksum does
-  // not match, that is the error, whatever else is wrong.
+  // Decodes a whole tile to its native pixels; uncached only to rows that start at cache lines. Its checksum is
+  // verified afterwards, when its bytes are in the cache: decoding goes on while it waits for memory, summing does not.
+  // A wrong checksum is the error then, whatever decoding found.
   l3_status decode_to(uint32_t tile, TileShape shape, Destination out, Stores stores) {
     const l3_status status = decode_unverified(tile, shape, out, stores);
-    TileBytes bytes;
-    if (verifies_ && file_.checksums)
-      if (l3_status damage = find_tile(file_, tile, true, &bytes, error_)) return damage;
+    if (verifies_) {
+      TileBytes verified;
+      if (l3_status damage = find_tile(file_, tile, true, &verified, error_)) return damage;
+    }
     return status;
   }
 

@@ -434,6 +434,63 @@ TEST(damaged_checksum) {
   }
 }
 
+namespace {
+
+// Decodes regions of the same size, each tile once, to an output of some kind. Returns the error, or nothing.
+l3_error decode_regions(const l3_file &file, const std::vector<l3_rect> &regions, l3_sample sample, uint32_t options) {
+  const size_t row_size = regions[0].width * file.info.channels * l3_output_sample_size(&file.info, sample),
+               region_stride = row_size * regions[0].height;
+  Bytes pixels(region_stride * regions.size());
+  const l3_output output = {pixels.data(), row_size, L3_COLOR_NATIVE, sample, 0};
+  std::vector<l3_region_tile> tiles(l3_list_region_tiles(&file, regions.data(), regions.size(), nullptr));
+  l3_list_region_tiles(&file, regions.data(), regions.size(), tiles.data());
+  l3_error error{};
+  l3_decode_region_tiles(&file, regions.data(), &output, region_stride, options, tiles.data(), tiles.size(), &error);
+  return error;
+}
+
+}  // namespace
+
+// A wrong checksum is the error, whatever else is wrong with a tile and however it comes to be decoded.
+TEST(a_wrong_checksum_comes_before_all_else) {
+  constexpr uint32_t kDamaged = 1;  // of four tiles
+  for_each_file(70, 70, [](const Bytes &file, const Image &) {
+    const l3_file whole = open(file);
+    const size_t end_at = size_t(whole.offsets - whole.data) + 4 * (kDamaged + 1);  // of the entry for the tile's end
+    const uint32_t end = load<uint32_t>(&file[end_at]);
+
+    // A tile whose last byte is another one may still decode. A tile without its last four bytes does not.
+    Bytes changed = file, cut = file;
+    changed[size_t(whole.payload - whole.data) + end - 1] ^= 1;
+    store(&cut[end_at], end - 4);
+    repair_checksums(cut.data(), cut.size());
+    Bytes cut_and_changed = cut;
+    cut_and_changed[size_t(whole.payload - whole.data) + end - 5] ^= 1;
+
+    const auto check = [&](const Bytes &bytes, uint32_t options, l3_status expected) {
+      const l3_file parsed = open(bytes);
+      const std::vector<l3_rect> all = {{0, 0, 70, 70}}, part = {{66, 1, 2, 2}},
+                                 sharing = {{66, 1, 2, 2}, {63, 2, 2, 2}};
+      for (const std::vector<l3_rect> &regions : {all, part, sharing})
+        for (const l3_sample sample : {L3_SAMPLE_NATIVE, L3_SAMPLE_F32}) {
+          const testing::Context context("options %u, %zu regions of %u x %u, sample %d", options, regions.size(),
+                                         regions[0].width, regions[0].height, int(sample));
+          const l3_error error = decode_regions(parsed, regions, sample, options);
+          CHECK_EQUAL(int(error.status), int(expected));
+          CHECK(std::string(error.message).starts_with("tile 1 (row 0, column 1): "));
+        }
+      CHECK_EQUAL(int(decode(bytes, nullptr, options).status), int(expected));
+    };
+    const l3_status unless_stored = whole.info.profile == L3_PROFILE_RAW ? L3_ERROR_CORRUPT : L3_ERROR_CHECKSUM;
+    check(changed, L3_VERIFY, L3_ERROR_CHECKSUM);
+    for (const uint32_t options : {0u, uint32_t(L3_VERIFY), uint32_t(L3_VERIFY_UNLESS_STORED)})
+      check(cut, options, L3_ERROR_CORRUPT);
+    check(cut_and_changed, 0, L3_ERROR_CORRUPT);
+    check(cut_and_changed, L3_VERIFY, L3_ERROR_CHECKSUM);
+    check(cut_and_changed, L3_VERIFY_UNLESS_STORED, unless_stored);
+  });
+}
+
 TEST(capacity) {
   Random random(8);
   const Image image = make_image(random, 70, 20, 3, 8, Kind::kNoise);

@@ -51,9 +51,9 @@ constexpr Bytes kFieldOfByte16 = bytes_of([](uint32_t i) { return i % 8; });
 constexpr Bytes kUpperBytes = bytes_of([](uint32_t i) { return i / 8 * 16 + i % 8 / 2 + i % 2 * 8; });
 constexpr Words kGroupOfSample = words_of([](uint32_t i) { return i / 4; });
 
-// The entries of all groups of a channel, those of a row pair side by side. They are looked up before the first octet
-// is unpacked: the way from an index to the samples is long, and a processor that is to overlap several of them runs
-// out of registers. docs/codec.md has figures.
+// What the tables say of all groups of a channel, the sixteen of a row pair side by side. It is looked up before the
+// first octet is unpacked: from an index to its samples is a long chain of instructions, and a processor has too few
+// registers to be at work on several such chains. docs/codec.md has figures.
 class GroupEntries16 {
  public:
   GroupEntries16(CodeReader<16> codes, uint32_t row_pairs) {
@@ -66,11 +66,15 @@ class GroupEntries16 {
     }
   }
 
+  // Of the groups of a row pair, in the first half of a register.
   __m512i widths(uint32_t pair) const { return load(widths_[pair]); }
   __m512i masks(uint32_t pair) const { return load(masks_[pair]); }
   __m512i minima(uint32_t pair) const { return load(minima_[pair]); }
-  // A bit for each byte of a part of an octet, for the four groups of a quarter of the row pair.
-  const uint16_t *octet_bytes(uint32_t pair, int quarter) const { return masks_[pair] + 4 * quarter; }
+
+  // The masks of four groups: each byte has as many ones as that part of the octet, the low or the high one, has bytes.
+  uint64_t octet_bytes(uint32_t pair, int quarter) const {
+    return l3::load<uint64_t>(reinterpret_cast<const uint8_t *>(masks_[pair] + 4 * quarter));
+  }
 
  private:
   using Entries = uint16_t[L3_TILE / 2][L3_TILE / 4];  // of row pairs, of groups
@@ -105,7 +109,7 @@ struct PairUnpacker16 {
     const __m512i width = entries.widths(pair), mask = entries.masks(pair), minimum = entries.minima(pair);
     __m512i groups[4];
     for (int i = 0; i < 4; i++) {
-      const auto octet_bytes = load<uint64_t>(reinterpret_cast<const uint8_t *>(entries.octet_bytes(pair, i)));
+      const uint64_t octet_bytes = entries.octet_bytes(pair, i);
       groups[i] = fields(4 * i, octet_bytes, width, mask, payload);
       payload += _mm_popcnt_u64(octet_bytes);
     }
@@ -197,20 +201,20 @@ uint32_t decode_channel_16(const uint8_t *bytes, const FastChannel &channel, Til
     plane += L3_TILE;
   };
   RowPair16 rows = unpack_pair(entries, 0, payload);
-  const RowPair16 sums = prefix_sum(rows);
+  const RowPair16 sums = prefix_sum(rows);  // the first row is a running sum, whatever the predictor
   if constexpr (sums_along_row(predictor)) {
-    // Residuals wait in the plane for their sums, which are long chains too.
+    // All residuals wait in the plane for their sums, which are long chains too.
     for (uint32_t pair = 1; pair < row_pairs; pair++)
       unpack_pair(entries, pair, payload).store(plane + pair * 2 * L3_TILE);
     reconstruct(sums.upper, true);
     reconstruct(sums.lower, false);
     for (uint32_t pair = 1; pair < row_pairs; pair++) {
-      rows = prefix_sum(RowPair16::load(plane));
-      reconstruct(rows.upper, false);
-      reconstruct(rows.lower, false);
+      const RowPair16 summed = prefix_sum(RowPair16::load(plane));
+      reconstruct(summed.upper, false);
+      reconstruct(summed.lower, false);
     }
   } else {
-    // The residuals of the next pair are prepared before a pair is reconstructed, as with 8 bits.
+    // A pair is unpacked before the row above it is reconstructed, so that the two overlap, as with 8 bits.
     reconstruct(sums.upper, true);
     for (uint32_t pair = 1; pair < row_pairs; pair++) {
       const RowPair16 next = unpack_pair(entries, pair, payload);

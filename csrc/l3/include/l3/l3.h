@@ -184,7 +184,10 @@ typedef struct l3_output {
   uint32_t bypass_cache; /**< 1: non-temporal stores, where alignment allows; see L3_BYPASS_CACHE_SIZE */
 } l3_output;
 
-/** Option bits: check the CRC-32C of each tile that is decoded, if the file has checksums. */
+/**
+ * Option bits: check the CRC-32C of each tile that is decoded, if the file has checksums. A wrong one is the error,
+ * whatever else is wrong with the tile.
+ */
 enum {
   L3_VERIFY = 1,
   L3_VERIFY_UNLESS_STORED = 2 /**< for all profiles but `raw`, whose pixels take as long to sum as to copy; for the
@@ -197,7 +200,7 @@ L3_API uint32_t l3_output_sample_size(const l3_info *info, l3_sample sample);
 
 /**
  * Decodes `roi` (NULL: the whole image), whose top left pixel lands at output->data. Only the tiles that `roi` touches
- * are read.
+ * are read. After an error, the contents of the output are undefined: it may hold pixels of a damaged tile.
  */
 L3_API l3_status l3_decode(const l3_file *file, const l3_rect *roi, const l3_output *output, uint32_t options,
                            l3_error *error);
