@@ -27,13 +27,12 @@ static_assert(sizeof(PlannedSample) == 8);  // there is one for each sample of a
 /** Bytes of memory that an entry of the catalogue takes. */
 using BytesOf = std::function<uint64_t(uint32_t entry)>;
 
-/** In the place of the next epoch's number, of what follows from epoch to epoch, while that is between two of them. What
- * finds it there later begins anew: planning has ended with an exception, such as std::bad_alloc. */
+/** In the place of the next epoch's number, while an epoch that follows from the one before is found. Whoever finds it
+ * there later begins anew: planning has ended with an exception, such as std::bad_alloc. */
 inline constexpr int64_t kBetweenEpochs = INT64_MAX;
 
-/** What one reader delivers, epoch by epoch: a pure function of the plan's options and the epoch's number.
- *
- * That holds after exceptions, too: what plan() has thrown, a later call knows nothing of. */
+/** What one reader delivers, epoch by epoch: a pure function of the plan's options and the epoch's number, also after
+ * plan() has thrown. */
 class EpochPlan {
  public:
   virtual ~EpochPlan() = default;

@@ -153,6 +153,53 @@ def test_differences_are_found(run, store, data):
         ]
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("o/data/cat/1.png", status=403, code="ExpiredToken"),
+        Fault("list-type", status=403, code="InvalidAccessKeyId"),
+        Fault("list-type", status=503, code="SlowDown"),
+    ],
+    ids=lambda fault: fault.code,
+)
+def test_an_outage_is_no_difference(run, s3, data, monkeypatch, fault):
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    forget_buckets()
+    uri = s3.put_folder(data.parent, "o")
+    command(run, "index", f"{uri}/data", "-o", "made.l3cat")
+    with s3.failing(fault):
+        output = command(run, "verify", "made.l3cat", expect=1)
+    assert f"{uri}/data" in output
+    assert "no file is to blame, so the run was stopped; run it again" in output
+    assert "difference" not in output
+    forget_buckets()
+
+
+def test_an_outage_is_no_difference_of_shards(run, s3, tmp_path, monkeypatch):
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    forget_buckets()
+    s3.put("q/1.tar", Path(write_shard(tmp_path / "1.tar", samples(3))).read_bytes())
+    command(run, "index", s3.uri("q/*.tar"), "--ext", "png", "-o", "made.l3cat")
+    assert "fits its files" in command(run, "verify", "made.l3cat")
+    with s3.failing(Fault("list-type", status=403, code="InvalidAccessKeyId")):
+        output = command(run, "verify", "made.l3cat", expect=1)
+    assert "no file is to blame, so the run was stopped; run it again" in output
+    assert "difference" not in output
+    forget_buckets()
+
+
+def test_objects_that_may_not_be_read_are_differences(run, s3, data, monkeypatch):
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    forget_buckets()
+    uri = s3.put_folder(data.parent, "r")
+    command(run, "index", f"{uri}/data", "-o", "made.l3cat")
+    with s3.failing(Fault("r/data/cat/1.png", status=403, code="AccessDenied")):
+        output = command(run, "verify", "made.l3cat", expect=1)
+    assert f"{uri}/data/cat/1.png: may not be read with these credentials" in output
+    assert "1 difference" in output
+    forget_buckets()
+
+
 def test_failures_that_pass_are_not_noticed_and_others_leave_no_catalogue(run, s3, data, monkeypatch):
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")  # of botocore
     forget_buckets()
@@ -208,6 +255,16 @@ def test_indices_of_shards_in_a_bucket(run, store, tmp_path):
     assert indices("g") == {**expected, "t-1.idx": b"something else"}
     command(run, "index", store.uri("g/t-{0..1}.tar"), "--overwrite")
     assert indices("g") == expected
+    # Another archive of the same size, in which members lie elsewhere.
+    first = (tmp_path / "t-0.tar").read_bytes()
+    other = Path(write_shard(tmp_path / "other.tar", samples(5, "s0/")[::-1])).read_bytes()
+    assert (len(other), other == first) == (len(first), False)
+    store.put("g/t-0.tar", other)
+    assert "1 indexed, 1 kept" in command(run, "index", store.uri("g/t-*.tar"))
+    command(run, "index", "other.tar")
+    assert indices("g")["t-0.idx"] == (tmp_path / "other.idx").read_bytes()
+    store.put("g/t-0.tar", first)
+    assert "1 indexed, 1 kept" in command(run, "index", store.uri("g/t-*.tar"))
     command(run, "index", store.uri("g/t-*.tar"), "-o", "here")
     assert {path.name: path.read_bytes() for path in Path("here").iterdir()} == expected
     command(run, "index", "t-*.tar", "-o", store.uri("g/there"))
