@@ -184,7 +184,7 @@ void Engine::add_to_reading(Place &place, Block image) {
   if (reading_->bytes >= kReadingBytes || reading_->loads.size() >= loads_at_once_) start_reading();
 }
 
-// Throws nothing: a batch that is scheduled in part only would be delivered like that.
+// Throws nothing: of a file that cannot be read, its reading tells.
 int64_t Engine::expected_bytes(uint32_t entry) const noexcept {
   try {
     if (const auto bytes = static_cast<int64_t>(catalogue_.entries.memory(entry)); bytes > 0) return bytes;

@@ -102,14 +102,13 @@ ArchiveIndex read_index(const std::string &path, const std::string &archive, con
 }
 
 bool is_index_of(const std::string &archive, const std::string &text, const Storage &storage) {
-  const std::string path;  // of no file, so that errors about the archive are told apart
   if (!is_ours(text)) return false;
   try {
-    fitting_index(path, text, archive, storage);
+    fitting_index("", text, archive, storage);
     return true;
   } catch (const FileError &error) {
-    if (error.path != path) throw;
-    return false;
+    if (error.number) throw;
+    return false;  // what may be wrong with the archive itself is told where an index is made of it
   }
 }
 

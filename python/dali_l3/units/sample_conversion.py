@@ -199,6 +199,8 @@ def check_mounted(member: Member, settings: Settings) -> None:
     try:
         with os.scandir(folder) as entries:
             is_empty = next(entries, None) is None
+    except PermissionError:  # which the files in it may not need
+        return
     except (FileNotFoundError, NotADirectoryError):
         raise StorageError(errno.ENOENT, "the folder of the source is not there", folder) from None
     if is_empty:

@@ -330,22 +330,36 @@ def test_a_bad_shard_is_a_failure_among_others(run, store, images, tmp_path):
 @pytest.mark.parametrize(
     "line",
     [
-        b"png 512 99 a.png cls",
-        b"png x 99 a.png",
-        b"png -512 99 a.png",
+        b"png 512 99 a.png",
+        b"png 1024 %d a.png",
+        b"png 512 %d a.png cls",
+        b"png x %d a.png",
+        b"png -512 %d a.png",
         b"png 512 -1 a.png",
         b"png 512 99999 a.png",
         b"png 512 %s a.png" % (b"9" * 5000),
     ],
 )
 def test_an_index_in_a_bucket_is_not_trusted(run, s3, images, tmp_path, line):
-    shard = Path(write_shard(tmp_path / "1.tar", [("0.png", (images / "a" / "0.png").read_bytes())])).read_bytes()
+    image = (images / "a" / "0.png").read_bytes()
+    shard = Path(write_shard(tmp_path / "1.tar", [("0.png", image)])).read_bytes()
     s3.put("l/1.tar", shard)
+    line = line.replace(b"%d", b"%d" % len(image))
     s3.put("l/1.idx", b"v1.2 1 size=%d\n%b\n" % (len(shard), line))
-    for arguments in (("verify", s3.uri("l/1.tar")), ("convert", s3.uri("l/1.tar"), "out")):
+    assert "1 verified" in command(run, "verify", s3.uri("l/1.tar"))
+    assert "1 converted" in command(run, "convert", s3.uri("l/1.tar"), "out")
+    assert os.listdir("out") == ["0.l3"]
+
+
+def test_a_name_in_an_index_that_is_not_as_ours_are_is_an_error(run, s3, images, tmp_path):
+    image = (images / "a" / "0.png").read_bytes()
+    shard = Path(write_shard(tmp_path / "1.tar", [("a b.png", image)])).read_bytes()
+    s3.put("t/1.tar", shard)
+    s3.put("t/1.idx", b"v1.2 1 size=%d\npng 512 %d a b.png\n" % (len(shard), len(image)))
+    for arguments in (("verify", s3.uri("t/1.tar")), ("convert", s3.uri("t/1.tar"), "out")):
         code, _, err = run(*arguments)
         assert code in (1, 2)
-        assert "l/1.tar: the index beside it has the line" in err
+        assert "t/1.tar: the index beside it has the line" in err
     assert not os.path.exists("out")
 
 
