@@ -68,14 +68,13 @@ std::string cached_index_path(const std::string &archive, const Storage &storage
 
 // The index whose text this is. The path of the index is for messages.
 ArchiveIndex fitting_index(const std::string &path, const std::string &text, const std::string &archive,
-                           const Storage &storage) {
-  const auto file = storage.open(archive);
-  ArchiveIndex index = parse_index(path, text, file->size());
+                           const RandomAccessFile &file) {
+  ArchiveIndex index = parse_index(path, text, file.size());
   if (index.samples() == 0) fail_file(path, "is the index of an archive without samples");
   // If the archive has been replaced by one with other samples, or in another order, one of these has moved.
   for (const size_t m : {index.members.size() / 2, index.members.size() - 1}) {
     const TarMember &member = index.members[m];
-    if (!is_tar_member(member.offset, member.size, read_at(*file)))
+    if (!is_tar_member(member.offset, member.size, read_at(file)))
       fail_file(path, "does not fit " + archive + ", which has no member of " + std::to_string(member.size) +
                           " bytes at byte " + std::to_string(member.offset) +
                           ". Make it anew: dali-l3 index --overwrite " + archive);
@@ -98,13 +97,14 @@ ArchiveIndex make_index(const std::string &archive, const std::atomic<bool> *can
 }
 
 ArchiveIndex read_index(const std::string &path, const std::string &archive, const Storage &storage) {
-  return fitting_index(path, storage.read_text(path), archive, storage);
+  const auto file = storage.open(archive);
+  return fitting_index(path, storage.read_text(path), archive, *file);
 }
 
 bool is_index_of(const std::string &archive, const std::string &text, const Storage &storage) {
   if (!is_ours(text)) return false;
   try {
-    fitting_index("", text, archive, storage);
+    fitting_index("", text, archive, *storage.open(archive));
     return true;
   } catch (const FileError &error) {
     if (error.number) throw;

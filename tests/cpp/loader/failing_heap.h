@@ -21,6 +21,7 @@ class FailingHeap {
   FailingHeap &operator=(const FailingHeap &) = delete;
 
   bool has_failed() const { return has_failed_; }
+  int64_t left() const { return left_; }  // allocations, until one fails
 
   static bool fails_now() {
     if (!active_ || left_-- > 0) return false;

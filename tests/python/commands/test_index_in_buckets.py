@@ -158,7 +158,6 @@ def test_differences_are_found(run, store, data):
     [
         Fault("o/data/cat/1.png", status=403, code="ExpiredToken"),
         Fault("list-type", status=403, code="InvalidAccessKeyId"),
-        Fault("list-type", status=503, code="SlowDown"),
     ],
     ids=lambda fault: fault.code,
 )
