@@ -7,7 +7,7 @@ import argparse
 
 from dali_l3.conversion.converting import TO_L3, convert_file
 from dali_l3.jobs.planning import plan
-from dali_l3.jobs.workers import default_workers, run_tasks
+from dali_l3.jobs.workers import run_tasks, usable_cpus
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
 
     work = plan(arguments.source, arguments.target, TO_L3)  # decides everything before anything is written
     work.prepare_folders()
-    outcomes = [*work.outcomes, *run_tasks(convert_file, work.tasks, default_workers())]
+    outcomes = [*work.outcomes, *run_tasks(convert_file, work.tasks, usable_cpus())]
     for outcome in outcomes:
         change = f" {outcome.source_size} -> {outcome.target_size} bytes" if outcome.target_size else ""
         print(f"{outcome.status:7} {outcome.source}{change} {outcome.reason}".rstrip())

@@ -11,7 +11,7 @@ import argparse
 from nvidia.dali import fn, pipeline_def
 
 import dali_l3.fn
-from dali_l3.jobs.workers import default_workers
+from dali_l3.jobs.workers import usable_cpus
 from dali_l3.profiling import dataset, profiler
 from dali_l3.profiling.measuring import Setting
 from dali_l3.sizes import parse_size
@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.5, help="that each measurement takes at least")
     arguments = parser.parse_args()
 
-    setting = Setting(batch_size=16, threads=default_workers(), seconds=arguments.seconds)
+    setting = Setting(batch_size=16, threads=usable_cpus(), seconds=arguments.seconds)
     found = profiler.profile(arguments.source, profiler.Options(setting, parse_size(arguments.cache_size)))
     for finding in found.diagnosis.findings:
         print(finding)
@@ -38,7 +38,7 @@ def main() -> None:
     written = dataset.measure_dataset(found, arguments.target)
     print(f"predicted {written.predicted:.0f} images/s, measured {written.measured.mean:.0f}")
 
-    @pipeline_def(batch_size=16, num_threads=default_workers(), device_id=None)
+    @pipeline_def(batch_size=16, num_threads=usable_cpus(), device_id=None)
     def training_pipeline():
         # Before: encoded, labels = fn.readers.file(file_root=arguments.source, random_shuffle=True, name="train")
         encoded, labels = dali_l3.fn.readers.liquid(

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dali_l3.jobs.workers import default_workers
+from dali_l3.jobs.workers import usable_cpus
 from dali_l3.profiling import encoding
 from dali_l3.profiling.batch_model import Batches
 from dali_l3.profiling.choosing import choose
@@ -61,7 +61,7 @@ def measure_formats(
     """
     os.environ.update(KEEPING_MEMORY)
     batches = Batches(setting.batch_size, setting.threads, tuple(sample.raw_sizes))
-    conditions = Conditions(images, cache_size, default_workers(), batches=batches)
+    conditions = Conditions(images, cache_size, usable_cpus(), batches=batches)
     return {name: measure_format(name, sample, setting, conditions) for name in names}, conditions
 
 

@@ -55,6 +55,10 @@ template <typename Schema>
 constexpr bool kTellsOfOutputs = requires(Schema &schema) { schema.OutputNDim(0, 1); };
 constexpr bool kEpochSeedHas32Bits = !kTellsOfOutputs<dali::OpSchema>;
 
+// The operator that decodes through nvImageCodec, and so L3, too: the main one since DALI 2.2.
+constexpr const char *kImageDecoder =
+    kTellsOfOutputs<dali::OpSchema> ? "fn.decoders.image" : "fn.experimental.decoders.image";
+
 // Threads of an operator to which DALI gives none.
 class Threads {
 #if __has_include("dali/core/exec/thread_pool_base.h")

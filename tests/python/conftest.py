@@ -116,3 +116,27 @@ def plugin():
     """For tests of the DALI operators: skips them where there is no DALI, and fails where only the operators lack."""
     pytest.importorskip("nvidia.dali")
     assert _native.ADAPTER_SOURCE.is_dir(), "DALI is installed, but this package was built without its operators"
+
+
+@pytest.fixture(scope="module")
+def open_bucket():
+    """What makes the buckets `s3` and `gs`, as s3fs and gcsfs find them. A module of tests may replace it."""
+    from converting_in_buckets import bucket
+
+    return bucket
+
+
+@pytest.fixture(scope="module")
+def s3(open_bucket):
+    """A bucket of S3 on this machine."""
+    with open_bucket("s3") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def gs(open_bucket):
+    """A bucket of Google Cloud Storage on this machine."""
+    pytest.importorskip("gcsfs", reason="gcsfs is not installed")
+    pytest.importorskip("gcp_storage_emulator", reason="gcp-storage-emulator is not installed")
+    with open_bucket("gs") as made:
+        yield made

@@ -3,8 +3,12 @@
 #include "encoded_batch.h"
 
 #include <algorithm>
+#include <span>
 #include <stdexcept>
+#include <string_view>
 
+#include "bridges.h"
+#include "loader/dataset/file_format.h"
 #include "loader/dataset/printable.h"
 
 namespace dali_l3 {
@@ -56,6 +60,15 @@ std::string NameOf(const dali::TensorList<CPUBackend> &input, int sample) {
 [[noreturn]] void FailSample(const dali::TensorList<CPUBackend> &input, int sample, const std::string &reason) {
   throw std::runtime_error(
       make_string("Failed to decode sample #", sample, " (", NameOf(input, sample), "): ", reason));
+}
+
+// What is wrong with a file that does not open. Where DALI's own decoder takes such files, it says so.
+std::string Problem(std::span<const uint8_t> file, const l3_error &error) {
+  static constexpr std::string_view kOthers[] = {"PNG", "JPEG", "JPEG 2000", "TIFF", "WebP", "BMP", "PNM"};
+  if (error.status != L3_ERROR_SIGNATURE) return error.message;
+  const char *const name = loader::sniffed_name(file);
+  if (!name || std::ranges::find(kOthers, name) == std::end(kOthers)) return error.message;
+  return make_string("not an L3 file but ", name, ": use ", kImageDecoder, ", which decodes both");
 }
 
 l3_info OnePixel() {
@@ -130,8 +143,8 @@ void EncodedBatch::Open(const dali::TensorList<CPUBackend> &input, int i) {
   l3_error error;
   problem.clear();
   if (l3_open(data, size, &file, &error) == L3_OK) return;
-  if (!zeros_) FailSample(input, i, error.message);
-  problem = error.message;
+  problem = Problem({data, static_cast<size_t>(size)}, error);
+  if (!zeros_) FailSample(input, i, problem);
   file = {};
   if (!HasPlausibleHeader(data, size, &file.info)) file.info = {};  // of width 0
 }

@@ -107,6 +107,15 @@ def finish(
     return totals
 
 
+def require_target(source: str, target: str | None) -> str:
+    """The target. Raises BadParameter if it is missing, PlanError if it or the source is empty."""
+    if target is None:
+        raise typer.BadParameter("name a target", param_hint="DST")
+    if not (source and target):  # as of a variable of the shell that is not set: not the folder of this moment
+        raise PlanError("SRC and DST must not be empty; write . for the folder where you are")
+    return target
+
+
 def refuse_options(context: typer.Context, what: str, *suited: str) -> None:
     """Raises PlanError for an option on the command line that would do nothing beside `what`.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from typing import Annotated
 
@@ -10,7 +11,6 @@ import typer
 from ..images import DEFAULT_MAX_PIXELS
 from ..jobs.planning import PlanError
 from ..jobs.workers import Limits
-from ..sizes import parse_size
 from .cluster import RayOption
 from .common import (
     DryRun,
@@ -25,12 +25,11 @@ from .common import (
     Timeout,
     Workers,
     import_extra,
-    refuse_options,
+    require_target,
     resize_of,
 )
 from .parts import PartOption, parse_part
-
-_LEAST_SHARD = 10240  # bytes: what tar writes for an empty archive
+from .unit_options import MergeReports, OrderOption, PlanOnly, RetryFailed, Shards, Status
 
 
 class Profile(str, enum.Enum):
@@ -60,13 +59,6 @@ class ResizeFilter(str, enum.Enum):
 
     LANCZOS = "lanczos"
     NEAREST = "nearest"
-
-
-class Order(str, enum.Enum):
-    """In which order shards have the samples."""
-
-    DRAWN = "drawn"
-    SOURCE = "source"
 
 
 class SourceAs(str, enum.Enum):
@@ -134,33 +126,14 @@ def convert(
         ResizeFilter,
         typer.Option(help="lanczos is antialiased. nearest makes no new values: use it for masks of labels."),
     ] = ResizeFilter.LANCZOS,
-    shards: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE", help="Write tar shards of at most this size, such as 1GiB, with their indices, to DST."
-        ),
-    ] = None,
-    order: Annotated[
-        Order | None,
-        typer.Option(help="Order of samples in shards: drawn, or that of the source.", show_default="drawn"),
-    ] = None,
+    shards: Shards = None,
+    order: OrderOption = None,
     part: PartOption = None,
     ray: RayOption = None,
-    plan_only: Annotated[
-        bool, typer.Option("--plan", help="Only list the source and plan units, for --part; convert nothing.")
-    ] = False,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Do the units again in which samples failed.")
-    ] = False,
-    status: Annotated[
-        bool, typer.Option("--status", help="Say how far the conversion to the folder is: convert --status DST.")
-    ] = False,
-    merge_reports: Annotated[
-        bool,
-        typer.Option(
-            "--merge-reports", help="Write the report of all parts: convert --merge-reports DST --report FILE."
-        ),
-    ] = False,
+    plan_only: PlanOnly = False,
+    retry_failed: RetryFailed = False,
+    status: Status = False,
+    merge_reports: MergeReports = False,
     workers: Workers = None,
     overwrite: Overwrite = False,
     keep_suffix: KeepSuffix = False,
@@ -206,32 +179,18 @@ def convert(
     dali-l3 convert 'shards/*.tar' train-l3/ --part 3/16
     dali-l3 convert --status train-l3/
     """
-    in_files, in_units, manifest, storage = import_extra(
-        "convert", "cli.in_files", "cli.in_units", "units.manifest", "units.storage"
-    )
+    in_files, in_units = import_extra("convert", "cli.in_files", "cli.in_units")
     if status or merge_reports:
-        if target is not None or (status and merge_reports):
-            raise PlanError("--status and --merge-reports take the target folder alone: convert --status DST")
-        if status:
-            refuse_options(context, "--status", "status")
-            in_units.show_status(source)
-        else:
-            refuse_options(context, "--merge-reports", "merge_reports", "report")
-            in_units.merge_reports(source, report)
+        in_units.tell(context, source, target, status, merge_reports, report)
         return
-    if target is None:
-        raise typer.BadParameter("name a target", param_hint="DST")
-    if not (source and target):  # as of a variable of the shell that is not set: not the folder of this moment
-        raise PlanError("SRC and DST must not be empty; write . for the folder where you are")
+    target = require_target(source, target)
     resize = resize_of(resize_shorter, resize_longer, resize_pixels, resize_filter.value)
     if resize and palette is Palette.INDEX and resize.filter != "nearest":
         raise PlanError("--palette index keeps numbers, which have no averages: add --resize-filter nearest")
     if not resize and resize_filter is not ResizeFilter.LANCZOS:
         raise PlanError("--resize-filter needs --resize-shorter, --resize-longer or --resize-pixels")
-    in_bucket = storage.is_in_bucket(source) or storage.is_in_bucket(target)
-    if not (shards or part or plan_only or ray or in_bucket or storage.names_archives(source)):
-        if order or retry_failed:
-            raise PlanError("--order needs --shards" if order else "--retry-failed needs --shards, --part or --ray")
+    if not in_units.is_needed(source, target, shards or part or plan_only or ray):
+        in_units.refuse_without_units(order, retry_failed)
         in_files.convert_files(
             source,
             target,
@@ -253,31 +212,11 @@ def convert(
             report=report,
         )
         return
-    of_files = {
-        "--mix": mix,
-        "--pages split": pages is Pages.SPLIT,
-        "--overwrite": overwrite,
-        "--source-as": source_as,
-    }
-    for option, is_given in of_files.items():
-        if is_given:
-            raise PlanError(f"{option} cannot be combined with --shards, --part, --ray, buckets or tar shards")
-    of_runs = {"--part": part, "--ray": ray, "--retry-failed": retry_failed}
-    of_outcomes = {"--dry-run": dry_run, "--report": report, "--strict": strict}
-    for option, is_given in {**of_runs, **of_outcomes}.items():
-        if plan_only and is_given:
-            raise PlanError(f"{option} does not go with --plan, which converts nothing")
-        if dry_run and is_given and option in of_runs:
-            raise PlanError(f"{option} does not go with --dry-run, which lists all that there is to convert")
-    if not shards and (order or seed is not None):
-        raise PlanError("--order and --seed are for --shards" if order else "--seed needs --mix or --shards")
-    if order is Order.SOURCE and seed is not None:
-        raise PlanError("--seed does not go with --order source, which draws nothing")
-    settings = manifest.Settings(
-        source=storage.find_storage(source).absolute(source),
-        shards=_shard_size(shards) if shards else None,
-        order=(order or Order.DRAWN).value,
-        seed=seed or 0,
+    in_units.refuse_beside_units(
+        {"--mix": mix, "--pages split": pages is Pages.SPLIT, "--overwrite": overwrite, "--source-as": source_as}
+    )
+    settings = dataclasses.replace(
+        in_units.settings_of(source, shards, order and order.value, seed),
         profile=(profile or Profile.FAST).value,
         effort=effort,
         palette=palette.value,
@@ -287,7 +226,7 @@ def convert(
         keep_suffix=keep_suffix,
     )
     in_units.convert_in_units(
-        storage.find_storage(target).absolute(target),
+        target,
         settings,
         parse_part(part) if part else None,
         plan_only=plan_only,
@@ -299,13 +238,3 @@ def convert(
         report=report,
         ray=ray,
     )
-
-
-def _shard_size(text: str) -> int:
-    try:
-        size = parse_size(text)
-    except ValueError as error:
-        raise PlanError(f"--shards: {error}") from error
-    if size < _LEAST_SHARD:
-        raise PlanError(f"--shards {text}: a shard takes at least {_LEAST_SHARD} bytes, and should hold many samples")
-    return size

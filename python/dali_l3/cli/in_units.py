@@ -1,4 +1,4 @@
-"""`dali-l3 convert` in units: to and from shards, in parts; how far it is, and its report."""
+"""`dali-l3 convert` and `export` in units: to and from shards, in parts; how far they are, and their report."""
 
 from __future__ import annotations
 
@@ -14,19 +14,59 @@ from ..jobs.display import console, printable
 from ..jobs.outcomes import Outcomes
 from ..jobs.planning import Plan, PlanError, is_inside
 from ..jobs.workers import DEFAULT_LIMITS, Limits
-from ..units.manifest import Manifest, Settings, conversion_folder
+from ..sizes import parse_size
+from ..units.manifest import Manifest, Order, Settings, conversion_folder
 from ..units.on_ray import run_on_ray
 from ..units.planning import open_manifest, preview
 from ..units.records import Record, Survey, done_units, forget_failures, kept
 from ..units.running import run_locally
-from ..units.storage import find_storage, is_in_bucket
+from ..units.storage import find_storage, is_in_bucket, names_archives
 from ..wording import counted
 from .cluster import check_workers
-from .common import EXIT_FAILED, check_report, finish
+from .common import EXIT_FAILED, check_report, finish, refuse_options
 from .parts import WHOLE, Part
 
 _LISTED = 10  # failures; the report has them all
-_WORDS = {"done": "converted", "skipped": "skipped", "failed": "failed", "left": "left"}
+_LEAST_SHARD = 10240  # bytes: what tar writes for an empty archive
+_VERBS = {"l3": "converted", "png": "exported"}
+
+
+def is_needed(source: str, target: str, is_asked_for: object) -> bool:
+    """Whether the work is done in units: if an option asks for that, and for what are not files of this machine."""
+    return bool(is_asked_for) or is_in_bucket(source) or is_in_bucket(target) or names_archives(source)
+
+
+def refuse_beside_units(options: dict[str, object]) -> None:
+    """Raises PlanError for an option of work file by file that is given."""
+    for option, is_given in options.items():
+        if is_given:
+            raise PlanError(f"{option} cannot be combined with --shards, --part, --ray, buckets or tar shards")
+
+
+def refuse_without_units(order: object, retry_failed: bool) -> None:
+    """Raises PlanError for an option of work in units that is given where the work is done file by file."""
+    if order or retry_failed:
+        raise PlanError("--order needs --shards" if order else "--retry-failed needs --shards, --part or --ray")
+
+
+def settings_of(source: str, shards: str | None, order: Order | None, seed: int | None) -> Settings:
+    """What these options say, the others being those of `Settings`. Raises PlanError if they make no sense."""
+    if not shards and (order or seed is not None):
+        raise PlanError("--order and --seed are for --shards")
+    if order == "source" and seed is not None:
+        raise PlanError("--seed does not go with --order source, which draws nothing")
+    path = find_storage(source).absolute(source)
+    return Settings(path, _shard_size(shards) if shards else None, order or "drawn", seed or 0)
+
+
+def _shard_size(text: str) -> int:
+    try:
+        size = parse_size(text)
+    except ValueError as error:
+        raise PlanError(f"--shards: {error}") from error
+    if size < _LEAST_SHARD:
+        raise PlanError(f"--shards {text}: a shard takes at least {_LEAST_SHARD} bytes, and should hold many samples")
+    return size
 
 
 def convert_in_units(
@@ -46,12 +86,20 @@ def convert_in_units(
 
     ray: the address of a cluster; None: on this machine
     """
+    of_runs = {"--part": part, "--ray": ray, "--retry-failed": retry_failed}
+    of_outcomes = {"--dry-run": dry_run, "--report": report, "--strict": strict}
+    for option, is_given in {**of_runs, **of_outcomes}.items():
+        if plan_only and is_given:
+            raise PlanError(f"{option} does not go with --plan, which writes no images")
+        if dry_run and is_given and option in of_runs:
+            raise PlanError(f"{option} does not go with --dry-run, which lists all that there is to do")
     check_workers(ray, workers)
+    target, verb = find_storage(target).absolute(target), _VERBS[settings.format]
     _check_apart(settings.source, target)
     _check_report(report, settings.source, target)
     if dry_run:
         samples, passed_over = preview(settings, target)
-        finish(Plan(outcomes=passed_over + samples), _nothing(), "converted", report, strict, dry_run)
+        finish(Plan(outcomes=passed_over + samples), _nothing(), verb, report, strict, dry_run)
         return
     manifest = open_manifest(target, settings, check_source=part is None, workers=workers)
     if plan_only:
@@ -66,7 +114,7 @@ def convert_in_units(
     count = sum(manifest.units[unit].count for unit in units)
     run = functools.partial(run_on_ray, address=ray) if ray else functools.partial(run_locally, workers=workers)
     outcomes = _outcomes(manifest, units, functools.partial(run, limits=limits))
-    finish(Plan(outcomes=passed_over), outcomes, "converted", report, strict, count=count)
+    finish(Plan(outcomes=passed_over), outcomes, verb, report, strict, count=count)
 
 
 def _outcomes(manifest: Manifest, units: list[int], run: Callable[..., Generator[Record, None, None]]) -> Outcomes:
@@ -116,12 +164,31 @@ def _check_report(report: str | None, *places: str) -> None:
         raise PlanError(f"{report}: the report must not be named like a shard, nor be where the run reads or writes")
 
 
-def show_status(target: str) -> None:
+def tell(
+    context: typer.Context, folder: str, target: str | None, status: bool, merge_reports: bool, report: str | None
+) -> None:
+    """Does what `--status DST` or `--merge-reports DST` asks for. Raises PlanError for options that mean nothing then.
+
+    folder, target: the arguments of the command, of which there should be one
+    """
+    if target is not None or (status and merge_reports):
+        raise PlanError("--status and --merge-reports take the target folder alone: --status DST")
+    if status:
+        refuse_options(context, "--status", "status")
+        _show_status(folder)
+    else:
+        refuse_options(context, "--merge-reports", "merge_reports", "report")
+        _merge_reports(folder, report)
+
+
+def _show_status(target: str) -> None:
     """Says how far the conversion to a folder is. Exits with 1 if anything failed or is left."""
-    survey = Survey(_load(target))
+    manifest = _load(target)
+    survey = Survey(manifest)
+    words = {"done": _VERBS[manifest.settings.format], "skipped": "skipped", "failed": "failed", "left": "left"}
     failures = [outcome for outcome in survey if outcome.status == "failed"]
     print(f"units: {survey.done} of {survey.units} done, {survey.units - survey.done} left")
-    print("samples: " + ", ".join(f"{survey.samples[status]} {word}" for status, word in _WORDS.items()))
+    print("samples: " + ", ".join(f"{survey.samples[status]} {word}" for status, word in words.items()))
     for outcome in failures[:_LISTED]:
         print(f"failed: {printable(outcome.name)}: {printable(outcome.reason)}")
     if len(failures) > _LISTED:
@@ -129,8 +196,8 @@ def show_status(target: str) -> None:
     _exit_unless_complete(survey)
 
 
-def merge_reports(target: str, report: str | None) -> None:
-    """Writes what became of all samples to a report, whoever did their units. Exits as `show_status`."""
+def _merge_reports(target: str, report: str | None) -> None:
+    """Writes what became of all samples to a report, whoever did their units. Exits as `_show_status`."""
     manifest = _load(target)
     _check_report(report, manifest.settings.source, manifest.target)
     path = os.path.realpath(report) if report and report != "-" else None  # a file takes its place, not that of a link

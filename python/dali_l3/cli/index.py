@@ -10,14 +10,12 @@ import typer
 
 from .. import catalogues
 from ..catalogues import Selection, Source
-from ..conversion.indexing import plan_indexing
 from ..jobs.display import console, printable
 from ..jobs.planning import PlanError
 from ..jobs.running import run_plan
 from ..jobs.workers import Limits
-from ..units import objects
-from ..units.indexing import index_stored
-from ..units.storage import find_storage, is_in_bucket
+from ..units.indexing import index_stored, plan_stored
+from ..units.storage import is_in_bucket
 from ..wording import counted
 from .cluster import RayOption, runner
 from .common import ReportFile, Workers, finish
@@ -156,27 +154,25 @@ def index(
     }
     arguments = {name: value for name, value in every.items() if value}
     chosen = {"root": root, "select": select, "names": names, "fraction": fraction, "seed": seed}
-    if output is None or not catalogues.is_catalogue(output):
-        for name, value in {**arguments, **chosen}.items():
-            if value:
-                raise PlanError(f"{_option(name)} is for catalogues: say where to write one, -o FILE.l3cat")
-        for place in filter(is_in_bucket, [*sources, *([output] if output else [])]):
-            find_storage(place)
-        planned = plan_indexing(sources, output, objects)
-        if output and is_in_bucket(output):
-            planned.folders.clear()  # there are none in buckets
-        work = parse_part(part).of(planned)
-        function = functools.partial(index_stored, overwrite=overwrite)
-        limits = Limits(timeout=0)  # an archive may be as large as it likes
-        outcomes = run_plan(work, function, workers, limits=limits, run=runner(ray, workers))
-        finish(work, outcomes, "indexed", report)
+    if output and catalogues.is_catalogue(output):
+        if part or ray or report:
+            raise PlanError("--part, --ray and --report do not go with catalogues: they are made in one piece")
+        if seed and fraction is None:
+            raise PlanError("--seed is for --fraction")
+        source = _source(sources, arguments)
+        selection = Selection(select or (), names, _part(fraction), seed)
+        _write_catalogue(source, output, selection, root, workers)
         return
-    if part or ray or report:
-        raise PlanError("--part, --ray and --report do not go with catalogues: they are made in one piece")
-    if seed and fraction is None:
-        raise PlanError("--seed is for --fraction")
-    source = _source(sources, arguments)
-    selection = Selection(select or (), names, _part(fraction), seed)
+    for name, value in {**arguments, **chosen}.items():
+        if value:
+            raise PlanError(f"{_option(name)} is for catalogues: say where to write one, -o FILE.l3cat")
+    work = parse_part(part).of(plan_stored(sources, output))
+    function = functools.partial(index_stored, overwrite=overwrite)
+    limits = Limits(timeout=0)  # an archive may be as large as it likes
+    finish(work, run_plan(work, function, workers, limits=limits, run=runner(ray, workers)), "indexed", report)
+
+
+def _write_catalogue(source: Source, output: str, selection: Selection, root: str | None, workers: int | None) -> None:
     samples, problems = catalogues.write(source, output, selection, root, workers)
     for problem in problems:
         console.print(printable(problem))

@@ -17,7 +17,7 @@ from rich.console import Console
 from ..errors import ConversionError
 from ..files import write_atomically
 from ..jobs.display import console, printable, show
-from ..jobs.workers import default_workers
+from ..jobs.workers import usable_cpus
 from ..profiling import DEFAULT_FORMATS
 from ..sizes import parse_size
 from .common import ResizeLonger, ResizePixels, ResizeShorter, check_report, import_extra, resize_of
@@ -120,7 +120,7 @@ def profile(
     resize = resize_of(resize_shorter, resize_longer, resize_pixels)
     default = tuple(name for name in DEFAULT_FORMATS if not (resize and name == "source"))
     options = profiler.Options(
-        measuring.Setting(batch_size, threads or default_workers(), device, _QUICK_SECONDS if quick else _SECONDS),
+        measuring.Setting(batch_size, threads or usable_cpus(), device, _QUICK_SECONDS if quick else _SECONDS),
         _parse_size("--cache-size", cache_size) if cache_size else _half_of_free_memory(),
         tuple(name.strip() for name in formats.split(",")) if formats else default,
         sample or (_QUICK_SAMPLE if quick else _SAMPLE),
@@ -145,20 +145,29 @@ def profile(
     if write and found.advice != "convert":
         console.print(f"Nothing is written to {printable(write)}: no conversion is recommended.", soft_wrap=True)
     elif write:
-        most = dataset.announced_size(found)
-        console.print(f"The converted dataset will take at most {most / 1e6:.0f} MB in {printable(write)}.")
-        plan, outcomes = dataset.convert_dataset(found, write, seed)
-        totals = show(outcomes, len(plan.tasks) + len(plan.outcomes), "converted")
-        if totals.interrupted:
-            console.print(f"To continue: {report.command(found, write)}" + (f" --seed {seed}" if seed else ""))
-            raise totals.interrupted
-        with report.Progress(console) as progress:
-            progress("measuring the dataset as written", 0, 1)
-            found.written = dataset.measure_dataset(found, write)
-        report.show_written(found, output)
-        _save(found, json_file, html_file)
-        if totals.counts["failed"]:
-            raise typer.Exit(1)
+        _convert(found, write, seed, output, json_file, html_file)
+
+
+def _convert(
+    found: DatasetProfile, target: str, seed: int, output: Console, json_file: str | None, html_file: str | None
+) -> None:
+    """Converts the dataset as recommended, and measures and shows what has been written."""
+    from ..profiling import dataset, report
+
+    most = dataset.announced_size(found)
+    console.print(f"The converted dataset will take at most {most / 1e6:.0f} MB in {printable(target)}.")
+    plan, outcomes = dataset.convert_dataset(found, target, seed)
+    totals = show(outcomes, len(plan.tasks) + len(plan.outcomes), "converted")
+    if totals.interrupted:
+        console.print(f"To continue: {report.command(found, target)}" + (f" --seed {seed}" if seed else ""))
+        raise totals.interrupted
+    with report.Progress(console) as progress:
+        progress("measuring the dataset as written", 0, 1)
+        found.written = dataset.measure_dataset(found, target)
+    report.show_written(found, output)
+    _save(found, json_file, html_file)
+    if totals.counts["failed"]:
+        raise typer.Exit(1)
 
 
 def _save(found: DatasetProfile, json_file: str | None, html_file: str | None) -> None:

@@ -6,6 +6,8 @@ import dataclasses
 import functools
 import os
 
+import numpy as np
+
 from ..errors import ConversionError
 from ..files import open_regular, target_errors
 from ..images.formats import L3_FAST, SOURCE, Format, find_format
@@ -90,21 +92,17 @@ def convert_file(
             return Outcome(task.source, task.target, *refused)
         file.seek(0)
         data = file.read()
-    if task.page is not None:
-        options = dataclasses.replace(options, page=task.page)
     stays = task.format == SOURCE
     format = find_format(L3_FAST if stays else task.format or L3_FAST, effort)
-    times = format.memory + (RESIZING_MEMORY if resize else 0)
-    options = dataclasses.replace(options, reserve=functools.partial(reserve, times=times))
-    target = task.target
-    reasons: tuple[str, ...] = ()
     try:
-        stored = read_as_stored(data, options)
+        stored = read_as_stored(data, _reading_options(task, options, format, resize))
     except ColourError as error:
         if not (stays or task.otherwise):
             raise
         note = f"cannot be converted ({error}) and stays as it is, not checked for damage"
         return _keep(task, task.target if stays else task.otherwise, data, mtime_ns, source_as, note)
+    target = task.target
+    reasons: tuple[str, ...] = ()
     if stays:
         unfit = unkeepable(signature or "", data, stored)
         if not unfit:
@@ -113,20 +111,15 @@ def convert_file(
             raise ConversionError(f"cannot stay as it is: {unfit}")
         target, reasons = task.otherwise, (f"cannot stay as it is ({unfit}): converted to {L3_FAST}",)
     source_size = len(data)
-    del data
+    del data  # here and below: so that the image fits into memory beside what it becomes
     image = turn_upright(stored)
     del stored
     if resize:
         image = resize_image(image, resize)
-    notes = image.notes + reasons
-    unsupported = format.unsupported(image.pixels)
-    if unsupported:
-        notes += (f"not representable in {format.name} ({unsupported}): kept as {L3_FAST}",)
-        target = target.removesuffix(format.suffix)
-        format = find_format(L3_FAST, effort)
-        target += format.suffix
+    format, target, unsupported = _format_that_holds(image.pixels, format, target, effort)
     if target != task.target:
         _check_free(target, format.signature)
+    notes = image.notes + reasons + unsupported
     raw_size, prepared = image.pixels.nbytes, prepare_image(image.pixels, image.metadata, format)
     del image
     written = prepared.write(target, mtime_ns)
@@ -143,6 +136,25 @@ def convert_file(
         format=format.name,
         psnr=written.psnr,
     )
+
+
+def _reading_options(task: Task, options: ReadOptions, format: Format, resize: Resize | None) -> ReadOptions:
+    """How to read the image of a task: its page, with memory reserved for all that is done with it."""
+    times = format.memory + (RESIZING_MEMORY if resize else 0)
+    page = options.page if task.page is None else task.page
+    return dataclasses.replace(options, page=page, reserve=functools.partial(reserve, times=times))
+
+
+def _format_that_holds(
+    pixels: np.ndarray, format: Format, target: str, effort: int
+) -> tuple[Format, str, tuple[str, ...]]:
+    """`format` and `target`, or L3 and its target if that cannot hold the pixels; and then a note that says why."""
+    unsupported = format.unsupported(pixels)
+    if not unsupported:
+        return format, target, ()
+    l3 = find_format(L3_FAST, effort)
+    note = f"not representable in {format.name} ({unsupported}): kept as {L3_FAST}"
+    return l3, target.removesuffix(format.suffix) + l3.suffix, (note,)
 
 
 def _keep(task: Task, target: str, data: bytes, mtime_ns: int, way: Way, *notes: str, raw_size: int = 0) -> Outcome:

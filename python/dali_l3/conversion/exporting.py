@@ -9,7 +9,7 @@ import os
 from ..codec import decode, peek, read_metadata
 from ..files import open_regular
 from ..images.encoders import encode_png
-from ..images.formats import find_format
+from ..images.formats import Format, find_format
 from ..images.signatures import HEAD_SIZE, sniff
 from ..images.writing import prepare_image
 from ..jobs.outcomes import Outcome, Task, reporting
@@ -27,6 +27,11 @@ def _is_finished(task: Task) -> bool:
 TO_PNG = Conversion(_PNG.name, _PNG.suffix, _PNG.signature, L3_SUFFIXES, refuse_to_export, _is_finished)
 
 
+def png_format(level: int = 6) -> Format:
+    """PNG at a compression level of zlib, 0 … 9."""
+    return dataclasses.replace(_PNG, encode=functools.partial(encode_png, level=level))
+
+
 @reporting
 def export_file(task: Task, level: int = 6) -> Outcome:
     """Converts `task.source` to PNG, with its modification time.
@@ -42,10 +47,10 @@ def export_file(task: Task, level: int = 6) -> Outcome:
             return Outcome(task.source, task.target, *refused)
         file.seek(0)
         data = file.read()
-    reserve(peek(data).raw_size)
+    png = png_format(level)
+    reserve(peek(data).raw_size, png.memory)
     source_size, pixels, metadata = len(data), decode(data, verify=True), read_metadata(data)
     del data
-    png = dataclasses.replace(_PNG, encode=functools.partial(encode_png, level=level))
     raw_size, prepared = pixels.nbytes, prepare_image(pixels, metadata, png)
     del pixels
     written = prepared.write(task.target, mtime_ns)

@@ -27,11 +27,13 @@ def refuse_to_convert(path: str, name: str | None, head: bytes | None = None) ->
     return ("failed", unsupported(name)) if name else _judge_by_name(path, IMAGE_SUFFIXES, "an image", head)
 
 
-def refuse_to_export(path: str, name: str | None) -> Refusal:
-    """For conversion from L3 to PNG."""
+def refuse_to_export(path: str, name: str | None, head: bytes | None = None) -> Refusal:
+    """For conversion from L3 to PNG. head: as above"""
     if name == "L3":
         return None
-    return _judge_by_name(path, L3_SUFFIXES, "an L3 file")
+    if name and os.path.splitext(path)[1].lower() in L3_SUFFIXES:
+        return "failed", f"named like an L3 file, but the content is {name}"
+    return _judge_by_name(path, L3_SUFFIXES, "an L3 file", head)
 
 
 def refuse_to_verify(path: str, name: str | None, head: bytes | None = None) -> Refusal:

@@ -23,7 +23,7 @@ from ..memory import available_memory
 from ..version import __version__
 from .interrupting import GRACE
 from .outcomes import Outcome, Outcomes, Task, failed
-from .workers import DEFAULT_LIMITS, PART_OF_MEMORY, Limits, default_workers, run_tasks
+from .workers import DEFAULT_LIMITS, PART_OF_MEMORY, Limits, run_tasks, usable_cpus
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -148,7 +148,7 @@ def _work(function: Callable[[Item], Result], item: Item, version: str) -> Resul
 
 def of_one_cpu(limits: Limits) -> Limits:
     """Limits for one of many tasks on this machine, each of which has a CPU: its share of the memory."""
-    memory = limits.memory or int(PART_OF_MEMORY * available_memory() / default_workers())
+    memory = limits.memory or int(PART_OF_MEMORY * available_memory() / usable_cpus())
     return dataclasses.replace(limits, memory=memory)
 
 

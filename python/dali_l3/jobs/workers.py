@@ -61,7 +61,7 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-def default_workers() -> int:
+def usable_cpus() -> int:
     """The number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))
 
@@ -186,7 +186,7 @@ class Pool:
         memory = limits.memory
         if memory is None:
             memory = int(PART_OF_MEMORY * available_memory())
-        self._size = min(max(workers or min(default_workers(), memory // _WORKER_MEMORY), 1), most)
+        self._size = min(max(workers or min(usable_cpus(), memory // _WORKER_MEMORY), 1), most)
         self._memory = memory - self._size * _WORKER_MEMORY  # for what is announced
         self._work = function, initializer
         self._pending: deque[Task] = deque()

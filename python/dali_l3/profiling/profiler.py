@@ -17,7 +17,7 @@ from typing import Literal
 from ..errors import ConversionError
 from ..images.formats import SOURCE, check_format
 from ..images.resizing import Resize
-from ..jobs.workers import default_workers
+from ..jobs.workers import usable_cpus
 from . import DEFAULT_FORMATS, encoding
 from .batch_model import Batches
 from .choosing import Choice, Mix, Preference, choose, make_mix
@@ -266,13 +266,13 @@ def _profile(
     more = [*map(plain, choose_sample(dataset, _COLD * len(chosen)))] if not unreadable else readable
     tick = _names(progress, "diagnosing", 3 + bool(step))
     in_memory = dataset.bytes <= options.cache_size
-    diagnosis = diagnose(readable, more, setting, default_workers(), in_memory, step, tick)
+    diagnosis = diagnose(readable, more, setting, usable_cpus(), in_memory, step, tick)
     copying = 0.0
     if options.copies:
         copying = 1 / call_isolated(measure_copy, sample.paths(names[0]), setting).throughput.mean
     threads = setting.threads if setting.device == "cpu" else 1  # the GPU decodes a batch as one
     batches = Batches(setting.batch_size, threads, tuple(sample.raw_sizes))
-    conditions = Conditions(dataset.images, options.cache_size, default_workers(), copying, options.max_size, batches)
+    conditions = Conditions(dataset.images, options.cache_size, usable_cpus(), copying, options.max_size, batches)
     formats = {}
     for number, name in enumerate(names):
         progress(f"measuring {name}", number, len(names))

@@ -1,5 +1,7 @@
 """Conversion in units of work: to tar shards, from tar shards, and in parts that run anywhere, at any time.
 
+Export is a conversion, too: from L3 to PNG.
+
 A conversion has three kinds of files. The *manifest* says what is to be done. It lists the samples of the source in the
 order in which they are written, and cuts the list into *units*: what becomes one output shard, or some hundred files of
 a folder. A *record* for each unit says what became of its samples. It is written after all output of its unit: a unit

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .. import _core
-from ..conversion.indexing import index_archive
+from ..conversion.indexing import index_archive, plan_indexing
 from ..errors import ConversionError
 from ..jobs.outcomes import Outcome, Task, reporting
+from ..jobs.planning import Plan
 from . import objects
 from .storage import find_storage, is_in_bucket
+
+
+def plan_stored(paths: Sequence[str], folder: str | None = None) -> Plan:
+    """As `conversion.indexing.plan_indexing`, wherever the archives and the folder of their indices are.
+
+    Raises ConversionError if there is no such kind of bucket, or if what reaches it is not installed.
+    """
+    for place in filter(is_in_bucket, [*paths, *([folder] if folder else [])]):
+        find_storage(place)
+    planned = plan_indexing(paths, folder, objects)
+    if folder and is_in_bucket(folder):
+        planned.folders.clear()  # there are none in buckets
+    return planned
 
 
 @reporting

@@ -13,7 +13,7 @@ from ..images.stored import Palette, ReadOptions
 from ..jobs.outcomes import Outcome
 from ..jobs.planning import PlanError
 from ..version import __version__
-from .samples import Sample
+from .samples import Sample, Target
 from .storage import Storage, find_storage
 
 _VERSION = 1
@@ -32,17 +32,21 @@ class Settings:
     shards: bytes that a shard holds at most; None: the output is a folder of files
     order: of samples in shards: as the source has them, or drawn
     seed: of the draw
+    format: of what is written: l3, or png, to which L3 files are exported; then, of the following, level and
+        keep_suffix alone mean something
     profile: of the L3 files
     effort: of the encoder
     palette, max_pixels, first_page: how images are read
     resize: the bounds of their sizes, and the filter
     keep_suffix: whether a.png becomes a.png.l3, not a.l3
+    level: of the compression of PNG files, 0 … 9
     """
 
     source: str
     shards: int | None = None
     order: Order = "drawn"
     seed: int = 0
+    format: Target = "l3"
     profile: str = "fast"
     effort: int = 2
     palette: Palette = "rgb"
@@ -50,6 +54,7 @@ class Settings:
     first_page: bool = False
     resize: Resize | None = None
     keep_suffix: bool = False
+    level: int = 6
 
     def difference(self, other: Settings) -> str:
         """What the other settings have instead: "effort 3, not 2"; empty if they are the same."""

@@ -15,7 +15,14 @@ from ..jobs.workers import run_tasks
 from .manifest import Manifest, Part, Settings, conversion_folder
 from .records import failed_samples
 from .sample_conversion import Converted, convert_sample, task_of
-from .samples import Sample, check_names, files_of_folder, samples_of_archives, samples_of_folder
+from .samples import (
+    Sample,
+    check_names,
+    converting_l3_alone,
+    files_of_folder,
+    samples_of_archives,
+    samples_of_folder,
+)
 from .shards import member_size
 from .storage import find_storage
 
@@ -73,7 +80,9 @@ def _list(settings: Settings) -> tuple[list[Sample], list[Outcome]]:
             outcomes.append(found)
         else:
             samples.append(found)
-    check_names(samples, settings.keep_suffix)
+    if settings.format == "png" and (settings.shards or archives is not None):  # else the content of a file decides
+        samples = list(map(converting_l3_alone, samples))
+    check_names(samples, settings.format, settings.keep_suffix)
     if settings.shards and settings.order == "drawn":
         samples.sort(key=lambda sample: _position(sample.key, settings.seed))
     return samples, outcomes

@@ -8,11 +8,12 @@ import functools
 import os
 from dataclasses import dataclass
 
-from ..codec import decode, peek
-from ..conversion.sources import refuse_to_convert
+from ..codec import decode, peek, read_metadata
+from ..conversion.exporting import png_format
+from ..conversion.sources import refuse_to_convert, refuse_to_export
 from ..errors import ConversionError, StorageError, TargetError
-from ..images.formats import find_format
-from ..images.reading import read_as_stored, turn_upright
+from ..images.formats import Format, find_format
+from ..images.reading import ReadImage, read_as_stored, turn_upright
 from ..images.resizing import RESIZING_MEMORY, resize_image
 from ..images.signatures import HEAD_SIZE, sniff
 from ..images.stored import ReadOptions
@@ -53,17 +54,17 @@ class Converted(Outcome):
 
 def task_of(sample: Sample, settings: Settings, folder: str = "") -> SampleTask:
     """The task to convert a sample. folder: that gets its files; empty: they are returned."""
-    name = target_names(sample, settings.keep_suffix)[0]
+    name = target_names(sample, settings.format, settings.keep_suffix)[0]
     target = f"{folder}/{name}" if folder else name
     return SampleTask(sample.source, target, size=sample.size, sample=sample, settings=settings, folder=folder)
 
 
 @reporting
 def convert_sample(task: Task) -> Outcome:
-    """Converts the images of a sample to L3, and takes its other files as they are.
+    """Converts the images of a sample to L3, or its L3 files to PNG, and takes its other files as they are.
 
-    Each L3 file was decoded and compared with the pixels. Images that are L3 files already are decoded, too, and stay
-    as they are, but not from a folder to a folder: there they are skipped.
+    Each file was decoded and compared with the pixels. Images that are L3 files already are decoded, too, and stay as
+    they are, but not from a folder to a folder: there they are skipped.
 
     Returns one outcome for the sample. It goes whole or not at all: if one of its files fails, so does the sample.
     """
@@ -72,7 +73,10 @@ def convert_sample(task: Task) -> Outcome:
     files: list[tuple[str, bytes]] = []
     notes: dict[str, None] = {}  # each once
     raw_size, format = 0, ""
-    for member, name in zip(sample.members, target_names(sample, settings.keep_suffix), strict=True):
+    if not any(member.is_image for member in sample.members):
+        notes["no L3 file, stays as it is"] = None
+    names = target_names(sample, settings.format, settings.keep_suffix)
+    for member, name in zip(sample.members, names, strict=True):
         if member.is_image:
             try:
                 image = _convert(member, settings)
@@ -138,38 +142,54 @@ class _RefusedError(Exception):
 
 
 def _convert(member: Member, settings: Settings) -> _Image:
-    """Takes no more memory than `conversion.converting.convert_file`."""
+    """Takes no more memory than `converting.convert_file` and `exporting.export_file` of `conversion`."""
+    exports = settings.format == "png"
     data = _read(member, settings)
     signature = sniff(data[:HEAD_SIZE])
-    if signature == "L3" and (settings.shards or member.offset is not None):
-        info = peek(data)
-        size = info.width, info.height
-        if settings.resize and settings.resize.size(*size) != size:
-            raise _RefusedError("failed", "L3 files are not made smaller: export it, and convert that")
-        reserve(info.raw_size)
-        return _Image(data, (), decode(data, verify=True).nbytes, f"l3-{info.profile}")
-    refused = refuse_to_convert(f"{member.path}.{member.extension}", signature, data[:_HEAD])
+    if not exports and signature == "L3" and (settings.shards or member.offset is not None):
+        return _kept(data, settings)
+    refuse = refuse_to_export if exports else refuse_to_convert
+    refused = refuse(f"{member.path}.{member.extension}", signature, data[:_HEAD])
     if refused:
         raise _RefusedError(*refused)
-    format = find_format(f"l3-{settings.profile}", settings.effort)
-    times = format.memory + (RESIZING_MEMORY if settings.resize else 0)
-    options = ReadOptions(
-        settings.max_pixels,
-        settings.palette,
-        "first" if settings.first_page else None,
-        functools.partial(reserve, times=times),
-    )
-    stored = read_as_stored(data, options)
-    del data
-    image = turn_upright(stored)
-    del stored
-    if settings.resize:
-        image = resize_image(image, settings.resize)
+    if exports:
+        format = png_format(settings.level)
+        reserve(peek(data).raw_size, format.memory)
+        image = ReadImage(decode(data, verify=True), read_metadata(data), ())
+        del data
+    else:
+        format = find_format(f"l3-{settings.profile}", settings.effort)
+        stored = read_as_stored(data, _read_options(settings, format))
+        del data
+        image = turn_upright(stored)
+        del stored
+        if settings.resize:
+            image = resize_image(image, settings.resize)
     raw_size, notes = image.pixels.nbytes, image.notes
     prepared = prepare_image(image.pixels, image.metadata, format)
     del image
     prepared.prove()
     return _Image(prepared.data, notes + prepared.notes, raw_size, format.name)
+
+
+def _kept(data: bytes, settings: Settings) -> _Image:
+    """An L3 file that stays as it is, once it was decoded."""
+    info = peek(data)
+    size = info.width, info.height
+    if settings.resize and settings.resize.size(*size) != size:
+        raise _RefusedError("failed", "L3 files are not made smaller: export it, and convert that")
+    reserve(info.raw_size)
+    return _Image(data, (), decode(data, verify=True).nbytes, f"l3-{info.profile}")
+
+
+def _read_options(settings: Settings, format: Format) -> ReadOptions:
+    times = format.memory + (RESIZING_MEMORY if settings.resize else 0)
+    return ReadOptions(
+        settings.max_pixels,
+        settings.palette,
+        "first" if settings.first_page else None,
+        functools.partial(reserve, times=times),
+    )
 
 
 def _read(member: Member, settings: Settings) -> bytes:

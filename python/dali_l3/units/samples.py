@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 from urllib.parse import unquote_to_bytes
 
 from ..errors import ConversionError
@@ -18,8 +19,12 @@ from .storage import Entry, Storage
 
 _L3 = ".l3"
 _EXTENSIONS = {suffix[1:] for suffix in IMAGE_SUFFIXES | {_L3}}
+_REPLACED = {"l3": IMAGE_SUFFIXES, "png": frozenset({_L3})}  # suffixes that give way to that of the format
 _NUMBER = re.compile(rb"\d{1,18}")
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
+
+Target = Literal["l3", "png"]
+"""What images become: L3 files or, where L3 files are exported, PNG files. It is the suffix, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,28 +268,35 @@ def is_image(member: Member) -> bool:
     return member.extension.rpartition(".")[2].lower() in _EXTENSIONS
 
 
-def target_names(sample: Sample, keep_suffix: bool) -> list[str]:
+def converting_l3_alone(sample: Sample) -> Sample:
+    """The sample, of which only files that are L3 by their names are to be converted; other images stay as they are."""
+    members = (replace(member, is_image=f".{member.extension}".lower().endswith(_L3)) for member in sample.members)
+    return replace(sample, members=tuple(members))
+
+
+def target_names(sample: Sample, format: Target, keep_suffix: bool) -> list[str]:
     """The names of the files that a sample becomes, in the order of its members; without that of its label.
 
+    format: of what is converted
     keep_suffix: whether a.png becomes a.png.l3, not a.l3
     """
-    return [_target_name(sample.key, member, keep_suffix) for member in sample.members]
+    return [_target_name(sample.key, member, format, keep_suffix) for member in sample.members]
 
 
-def _target_name(key: str, member: Member, keep_suffix: bool) -> str:
+def _target_name(key: str, member: Member, format: Target, keep_suffix: bool) -> str:
     name = f"{key}.{member.extension}" if member.extension else key
     stem, old = os.path.splitext(name)
-    if not member.is_image or old.lower() == _L3:
+    if not member.is_image or (format == "l3" and old.lower() == _L3):
         return name
-    return (stem if old.lower() in IMAGE_SUFFIXES and not keep_suffix else name) + _L3
+    return (stem if old.lower() in _REPLACED[format] and not keep_suffix else name) + f".{format}"
 
 
-def check_names(samples: Iterable[Sample], keep_suffix: bool) -> None:
+def check_names(samples: Iterable[Sample], format: Target, keep_suffix: bool) -> None:
     """Raises PlanError if two files would get one name."""
     owners: dict[str, str] = {}
     collisions = []
     for sample in samples:
-        for name in target_names(sample, keep_suffix) + [f"{sample.key}.cls"] * bool(sample.label):
+        for name in target_names(sample, format, keep_suffix) + [f"{sample.key}.cls"] * bool(sample.label):
             if name in owners:
                 collisions.append(f"  {owners[name]}, {sample.source} -> {name}")
             owners[name] = sample.source

@@ -132,12 +132,14 @@ def test_a_file_asked_for_by_name_is_not_skipped_but_fails(run, tmp_path, name, 
 
 def test_export_skips_other_files_and_names_impostors(run, tmp_path):
     write_png(tmp_path / "src" / "a.png")
+    write_png(tmp_path / "src" / "d.l3")
     (tmp_path / "src" / "b.l3").write_text("text")
     (tmp_path / "src" / "c.l3").write_text("version https://git-lfs.github.com/spec/v1\noid")
     code, _, err = run("export", tmp_path / "src", tmp_path / "dst")
     assert code == 1
     assert "b.l3: named like an L3 file, but the content is not one" in err
     assert "c.l3: is a Git LFS pointer, not an image: run 'git lfs pull'" in err
+    assert "d.l3: named like an L3 file, but the content is PNG" in err
     assert "skipped: not an L3 file: 1 file" in err
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from catalogue_oracle import read_catalogue
-from converting_in_buckets import bucket, contents, forget_buckets
+from converting_in_buckets import contents, forget_buckets
 from image_files import noise, write_png
 from reading import HEADERS
 from tar_shards import samples, write_shard
@@ -23,20 +23,6 @@ from dali_l3 import files
 from dali_l3.units import storage
 
 pytestmark = pytest.mark.usefixtures("one_process", "no_cache")
-
-
-@pytest.fixture(scope="module")
-def s3():
-    with bucket("s3") as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def gs():
-    pytest.importorskip("gcsfs", reason="gcsfs is not installed")
-    pytest.importorskip("gcp_storage_emulator", reason="gcp-storage-emulator is not installed")
-    with bucket("gs") as made:
-        yield made
 
 
 @pytest.fixture(params=["s3", "gs"])

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 import tifffile
 
+import dali_l3
 from image_files import noise
 
 CONVERT = """
 import sys
 from dali_l3.conversion.converting import convert_file
+from dali_l3.conversion.exporting import export_file
 from dali_l3.jobs.outcomes import Task
 
 def peak():
@@ -25,7 +27,8 @@ def peak():
 with open("/proc/self/clear_refs", "w") as file:
     file.write("5")  # sets the peak back
 before = peak()
-outcome = convert_file(Task(*sys.argv[1:]))
+function, *task = sys.argv[1:]
+outcome = globals()[function](Task(*task))
 assert outcome.status == "done", outcome.reason
 print(peak() - before)
 """
@@ -50,12 +53,14 @@ SOURCES = {
     "TIFF": tiff,
     "TIFF, Deflate": lambda pixels: tiff(pixels, compression="adobe_deflate", rowsperstrip=64),
     "JPEG": lambda pixels: imagecodecs.jpeg8_encode(pixels, level=95),
+    "L3": dali_l3.encode,
 }
 
 
 @pytest.mark.parametrize(
     ("source", "format", "times"),
-    [(name, "l3-fast", 2) for name in SOURCES] + [("BMP", "tiff", 2), ("BMP", "bmp", 2), ("BMP", "png", 3)],
+    [(name, "l3-fast", 2) for name in SOURCES if name != "L3"]
+    + [("BMP", "tiff", 2), ("BMP", "bmp", 2), ("BMP", "png", 3), ("L3", "png", 3)],
 )
 def test_memory_grows_with_the_pixels_no_more_than_promised(source, format, times, tmp_path):
     """From one size of incompressible image to another, so that what does not depend on it does not count."""
@@ -63,7 +68,8 @@ def test_memory_grows_with_the_pixels_no_more_than_promised(source, format, time
     for side in (2000, 3200):
         pixels = noise((side, side, 3))
         (tmp_path / "source").write_bytes(SOURCES[source](pixels))
-        command = [sys.executable, "-c", CONVERT, str(tmp_path / "source"), str(tmp_path / "target"), format]
+        function = "export_file" if source == "L3" else "convert_file"
+        command = [sys.executable, "-c", CONVERT, function, str(tmp_path / "source"), str(tmp_path / "target"), format]
         result = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert result.returncode == 0, result.stderr
         peaks.append(int(result.stdout) * 1024)

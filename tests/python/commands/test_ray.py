@@ -138,6 +138,13 @@ def test_other_commands(run, address, source, tmp_path):
     assert "004.png" in err
 
 
+def test_export(run, address, expected, whole, tmp_path, one_process):
+    assert run("export", whole / "*.tar", tmp_path / "here", *SHARDS)[0] == 0
+    code, _, err = run("export", whole / "*.tar", tmp_path / "there", *SHARDS, "--ray", address)
+    assert (code, "23 exported, 0 failed" in err) == (0, True), err
+    assert contents(tmp_path / "there") == contents(tmp_path / "here") != {}
+
+
 def test_workers_are_not_for_a_cluster(run, address, source, tmp_path):
     for command in (("convert", source, tmp_path / "out"), ("verify", source)):
         code, _, err = run(*command, "--ray", address, "--workers", 2)

@@ -10,7 +10,7 @@ import tempfile
 import pytest
 
 import killing_in_bucket
-from converting_in_buckets import bucket, contents, forget_buckets
+from converting_in_buckets import contents, forget_buckets
 from image_files import noise, write_png
 from unreliable_proxy import Fault
 
@@ -24,20 +24,6 @@ from dali_l3.units.storage import Entry, find_storage
 pytestmark = pytest.mark.usefixtures("one_process")
 
 SHARDS = ("--shards", "20KiB")
-
-
-@pytest.fixture(scope="module")
-def s3():
-    with bucket("s3") as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def gs():
-    pytest.importorskip("gcsfs", reason="gcsfs is not installed")
-    pytest.importorskip("gcp_storage_emulator", reason="gcp-storage-emulator is not installed")
-    with bucket("gs") as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +111,52 @@ def test_google_cloud_storage(run, gs, s3, s3_source, shards, files):
     assert contents(s3, "from-gs").items() >= contents(gs, "first").items() != set()
     assert {name for name in contents(s3, "from-gs") if name.endswith(".l3")} == {
         name for name in files if name.endswith(".l3")
+    }
+
+
+def test_export_from_and_to_buckets(run, s3, gs, shards, files, tmp_path):
+    def export(*arguments, expect=0):
+        code, out, err = run("export", *arguments)
+        assert code == expect, err
+        return out + err
+
+    for place, written in (("shards", shards), ("files", files)):
+        for store in (s3, gs):
+            for name, data in written.items():
+                store.put(f"p/{place}/{name}", data)
+    export(tmp_path / "shards" / "*.tar", tmp_path / "expected", *SHARDS)
+    export(tmp_path / "shards" / "*.tar", tmp_path / "unpacked")
+    export(tmp_path / "files", tmp_path / "exported")
+    expected, unpacked, exported = (on_disk(tmp_path / name) for name in ("expected", "unpacked", "exported"))
+    assert len(expected) > 4
+    assert sum(name.endswith(".png") for name in unpacked) == sum(name.endswith(".png") for name in exported) == 9
+
+    assert "9 exported, 0 failed" in export(s3.uri("p/shards/*.tar"), s3.uri("p/out"), *SHARDS)
+    assert contents(s3, "p/out") == expected
+    assert "9 kept, 0 failed" in export(s3.uri("p/shards/*.tar"), s3.uri("p/out"), *SHARDS)
+    assert "9 exported, 0 skipped, 0 failed, 0 left" in export("--status", s3.uri("p/out"))
+    assert "9 files; 0 of" in export("--merge-reports", s3.uri("p/out"))
+    for index in (2, 1):
+        export(s3.uri("p/shards/*.tar"), gs.uri("p/out"), *SHARDS, "--part", f"{index}/2")
+    assert contents(gs, "p/out") == expected
+    export(gs.uri("p/shards/*.tar"), tmp_path / "out")
+    assert on_disk(tmp_path / "out") == unpacked
+    export(tmp_path / "files", s3.uri("p/exported"))
+    export(gs.uri("p/files"), tmp_path / "from-gs")
+    assert contents(s3, "p/exported") == on_disk(tmp_path / "from-gs") == exported
+
+
+def test_an_outage_leaves_no_failures_of_export(run, s3, files, tmp_path, impatient):
+    for name, data in files.items():
+        s3.put(f"q/files/{name}", data)
+    arguments = ("export", s3.uri("q/files"), s3.uri("q/out"))
+    with s3.failing(Fault("GET .*q/files/.*002.l3", status=503, code="SlowDown")):
+        code, _, err = run(*arguments)
+    assert code == 1
+    assert "no file is to blame, so the run was stopped; run it again" in err
+    assert run(*arguments)[0] == 0
+    assert {name for name in contents(s3, "q/out")} == {
+        name.replace(".l3", ".png") for name in files if name.endswith(".l3")
     }
 
 

@@ -9,8 +9,10 @@ import re
 import numpy as np
 import pytest
 from nvidia.dali import Pipeline, fn, ops, pipeline_def, types
+from PIL import Image
 
 import dali_l3
+from image_files import saved
 from pipelines import (
     CONVERSIONS,
     DTYPES,
@@ -23,7 +25,7 @@ from pipelines import (
     run_batch,
     sample_pixels,
 )
-from versions import image_decoders, since
+from versions import IMAGE_DECODER, image_decoders, since
 from waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("plugin")
@@ -371,6 +373,47 @@ def test_a_pointer_of_git_lfs_is_named(folder):
     message = f"sample #1 ({folder[1]}): it is a Git LFS pointer, not an image: run 'git lfs pull'"
     with pytest.raises(RuntimeError, match=re.escape(message)):
         decode_files(l3, folder)
+
+
+IMAGE_DECODER_HELPS = f"use {IMAGE_DECODER}, which decodes both"
+
+
+def image_file(pillow_format="PNG"):
+    return saved(Image.new("RGB", (70, 60)), format=pillow_format)
+
+
+@pytest.mark.parametrize(
+    ("format", "pillow_format"),
+    [
+        ("PNG", "PNG"),
+        ("JPEG", "JPEG"),
+        ("JPEG 2000", "JPEG2000"),
+        ("TIFF", "TIFF"),
+        ("WebP", "WEBP"),
+        ("BMP", "BMP"),
+        ("PNM", "PPM"),
+    ],
+)
+def test_the_decoder_that_takes_other_images_is_named(folder, format, pillow_format):
+    """And does take them: it decodes the same batch."""
+    folder[1].write_bytes(image_file(pillow_format))
+    message = f"sample #1 ({folder[1]}): not an L3 file but {format}: {IMAGE_DECODER_HELPS}"
+    with pytest.raises(RuntimeError, match=re.escape(message)):
+        decode_files(l3, folder)
+    assert decode_files(image_decoders.image, folder)[1].shape == (60, 70, 3)
+
+
+def test_the_decoder_that_takes_other_images_is_named_with_zeros(image, capfd):
+    run_batch(l3, [image[2], image_file()], on_error="zeros")
+    assert f"not an L3 file but PNG: {IMAGE_DECODER_HELPS}" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"GIF89a", b"P7\n", b"\x93NUMPY", b"\x89PNG", b"text"])
+def test_no_decoder_is_named_for_what_none_takes(folder, content):
+    folder[1].write_bytes(content + bytes(100))
+    with pytest.raises(RuntimeError, match=re.escape(f"({folder[1]}): not an L3 file: the signature")) as caught:
+        decode_files(l3, folder)
+    assert "decoders.image" not in str(caught.value)
 
 
 def test_the_input_must_be_bytes():

@@ -333,6 +333,26 @@ def test_bad_samples_are_skipped_and_replaced(reader, tmp_path, capfd):
     assert "lies beyond the end of the archive" in capfd.readouterr().err
 
 
+@both_readers
+@pytest.mark.parametrize("direct", [False, True], ids=["at once", "one by one"])
+def test_batches_that_are_read_at_once_leave_the_pipeline_without_a_copy(reader, direct, tmp_path):
+    """What is held of them is the reader's own memory, which it counts. DALI copies images that lie apart."""
+    images = {f"{i:03d}.png": image(str(i)) + bytes(3000) for i in range(96)}
+    labels = [(f"{i:03d}.cls", b"0") for i in range(96)]
+    path = write_shard(tmp_path / "a.tar", sorted([*images.items(), *labels]))
+    reading = Reading(
+        reader, batch_size=8, paths=path, ext="png", label_ext="cls", use_o_direct=direct, prefetch_queue_depth=1
+    )
+    reading.pass_over(3)
+    before = reading.statistics()["other_bytes_used"]
+    held = [reading.pipeline.run()[0] for _ in range(60)]
+    grown = reading.statistics()["other_bytes_used"] - before
+    delivered = [(files[i].source_info(), np.asarray(files[i]).tobytes()) for files in held for i in range(8)]
+    size = sum(len(content) for _, content in delivered)
+    assert grown < 0.3 * size if direct else grown >= 0.7 * size
+    assert {name.rpartition(":")[2]: content for name, content in delivered} == images
+
+
 def test_checks_look_into_members(tmp_path):
     generator = np.random.default_rng(0)
     members = [(f"{i}.l3", dali_l3.encode(generator.integers(0, 256, (64, 64), np.uint8))) for i in range(6)]

@@ -8,6 +8,7 @@ DALI = tuple(int(part) for part in nvidia.dali.__version__.split(".")[:2])
 
 # Those that decode through nvImageCodec; before 2.2, DALI's main ones do not.
 image_decoders = fn.decoders if DALI >= (2, 2) else fn.experimental.decoders
+IMAGE_DECODER = "fn.decoders.image" if DALI >= (2, 2) else "fn.experimental.decoders.image"
 
 
 def since(major, minor, what):
