@@ -91,26 +91,31 @@ void Engine::start_at(int64_t batch) {
   held_.clear();
   current_bytes_ = next_bytes_ = 0;
   position_ = batch;
+  is_torn_ = false;
   std::lock_guard lock(mutex_);
   statistics_.rest_batches = std::max<int64_t>(0, order_->rest_batches() - batch);
 }
 
 Engine::Batch Engine::next_batch() {
+  if (is_torn_) seek(position_);
+  is_torn_ = true;
   while (int64_t(scheduled_.size()) <= options_.batches_ahead) schedule_batch();
+  is_torn_ = false;
+
   Batch batch;
   std::vector<BatchPart> parts;
   for (const Place &place : scheduled_.front()) {
     if (parts.empty() || parts.back().epoch != place.plan.epoch)
       parts.push_back({.batch = position_, .epoch = place.plan.epoch});
     if (!place.load->finished) finish(place, parts.back());
-    const Delivered &delivered = batch.emplace_back(deliver(place.load));
-    if (!place.plan.padding) count(place, delivered.files->bytes(), parts.back());
+    batch.push_back(deliver(place.load));
   }
+
+  is_torn_ = true;
+  count(batch, parts);
   scheduled_.pop_front();
   position_++;
-
-  std::lock_guard lock(mutex_);
-  for (const BatchPart &part : parts) statistics_.add(part);
+  is_torn_ = false;
   return batch;
 }
 
@@ -179,7 +184,7 @@ void Engine::add_to_reading(Place &place, Block image) {
   if (reading_->bytes >= kReadingBytes || reading_->loads.size() >= loads_at_once_) start_reading();
 }
 
-// Throws nothing: a batch that is scheduled in part only would be delivered like that.
+// Throws nothing: of a file that cannot be read, its reading tells.
 int64_t Engine::expected_bytes(uint32_t entry) const noexcept {
   try {
     if (const auto bytes = static_cast<int64_t>(catalogue_.entries.memory(entry)); bytes > 0) return bytes;
@@ -293,6 +298,18 @@ void Engine::count_reading(const Sample &sample, BatchPart &part) {
   part.files_read += sample.file_count();
   part.bytes_read += sample.bytes();
   usual_bytes_ += (sample.bytes() - usual_bytes_) / kRecent;
+}
+
+// Adds the batch that is first in line, of which there are these parts.
+void Engine::count(const Batch &batch, std::span<BatchPart> parts) {
+  auto part = parts.begin();
+  for (size_t i = 0; i < batch.size(); i++) {
+    const Place &place = scheduled_.front()[i];
+    if (part->epoch != place.plan.epoch) ++part;
+    if (!place.plan.padding) count(place, batch[i].files->bytes(), *part);
+  }
+  std::lock_guard lock(mutex_);
+  for (const BatchPart &counted : parts) statistics_.add(counted);
 }
 
 void Engine::count(const Place &place, int64_t bytes, BatchPart &part) {

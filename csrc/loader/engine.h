@@ -8,6 +8,7 @@
 #include <latch>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -56,7 +57,7 @@ class Engine {
   /** The next batch, when its files are in memory.
    *
    * @throws std::runtime_error, unless bad files are replaced: what is wrong with a file, with its name; so does every
-   * later call
+   * later call. Whatever else it throws, such as std::bad_alloc, a later call begins the batch anew
    */
   Batch next_batch();
 
@@ -125,6 +126,7 @@ class Engine {
   Delivered replacement(uint32_t bad, const std::string &problem, BatchPart &part);
   Delivered next_good_sample(uint32_t bad, const std::string &problem, BatchPart &part);
   void count_reading(const Sample &sample, BatchPart &part);
+  void count(const Batch &batch, std::span<BatchPart> parts);
   void count(const Place &place, int64_t bytes, BatchPart &part);
 
   const Catalogue catalogue_;
@@ -136,6 +138,7 @@ class Engine {
   std::shared_ptr<const Sample> substitute_;
 
   int64_t position_ = 0;
+  bool is_torn_ = false;  // an exception has left what follows half made
   std::deque<std::vector<Place>> scheduled_;
   std::shared_ptr<Load> last_scheduled_;                              // what padding repeats
   std::unordered_set<std::shared_ptr<Load>, ByEntry, ByEntry> held_;  // what the plan keeps in memory

@@ -27,6 +27,8 @@ py::list expand_paths(const std::vector<py::str> &paths, const py::object &objec
     expanded = interruptibly([&](const std::atomic<bool> *cancelled) {
       return loader::expand_paths("SHARD", encoded, *storage_of(objects, cancelled));
     });
+  } catch (const loader::StorageError &) {
+    throw;
   } catch (const std::runtime_error &error) {
     raise(PyExc_RuntimeError, error.what());
   }
@@ -55,6 +57,14 @@ py::tuple update_index(const py::str &archive, const py::str &index, bool overwr
   return py::make_tuple(update.was_current, update.repeated_keys);
 }
 
+// Whether a text is that of an index which fits the archive still.
+bool is_index_of(const py::str &archive, const py::bytes &text, const py::object &objects) {
+  const std::string path = fs_encoded(archive), index = text;
+  return interruptibly([&](const std::atomic<bool> *cancelled) {
+    return loader::is_index_of(path, index, *storage_of(objects, cancelled));
+  });
+}
+
 // The text of the index of an archive, which is written nowhere.
 py::bytes index_text(const py::str &archive) {
   const std::string path = fs_encoded(archive);
@@ -69,6 +79,7 @@ void define_archives(py::module_ &module) {
       "default_index_path",
       [](const py::str &archive) { return to_str(loader::default_index_path(fs_encoded(archive))); },
       py::arg("archive"));
+  module.def("is_index_of", &is_index_of, py::arg("archive"), py::arg("text"), py::arg("objects") = py::none());
   module.def("index_text", &index_text, py::arg("archive"));
   module.def("update_index", &update_index, py::arg("archive"), py::arg("index"), py::arg("overwrite"));
 }

@@ -19,6 +19,7 @@
 #include "loader/dataset/file_format.h"
 #include "loader/input/arena.h"
 #include "loader/input/open_file.h"
+#include "loader/input/storage.h"
 
 namespace {
 
@@ -169,15 +170,21 @@ void raise_l3_error(const std::string &message, l3_status status) {
   PyErr_SetObject(type.ptr(), type(to_str(message), l3_status_text(status)).ptr());
 }
 
+void raise_os_error(const py::handle &type, const dali_l3::loader::FileError &error) {
+  const py::tuple arguments = py::make_tuple(error.number, error.problem, to_str(error.path));
+  PyErr_SetObject(type.ptr(), arguments.ptr());
+}
+
 void translate(std::exception_ptr pointer) {
   try {
     if (pointer) std::rethrow_exception(pointer);
   } catch (const Failure &failure) {
     raise_l3_error(failure.what(), failure.status);
+  } catch (const dali_l3::loader::StorageError &error) {
+    raise_os_error(py::module_::import("dali_l3.errors").attr("StorageError"), error);
   } catch (const dali_l3::loader::FileError &error) {
     if (!error.number) return raise_l3_error(error.what(), L3_ERROR_TRUNCATED);
-    const py::tuple arguments = py::make_tuple(error.number, error.problem, to_str(error.path));
-    PyErr_SetObject(PyExc_OSError, arguments.ptr());
+    raise_os_error(PyExc_OSError, error);
   }
 }
 

@@ -26,7 +26,7 @@ loader::Failure kind_of(const py::error_already_set &error) {
   const py::object storage_error = py::module_::import("dali_l3.errors").attr("StorageError");
   if (!error.matches(storage_error)) return loader::Failure::permanent;
   const bool is_refused = py::object(error.value().attr("errno")).equal(py::int_(EACCES));  // for want of credentials
-  return is_refused ? loader::Failure::forbidden : loader::Failure::passing;
+  return is_refused ? loader::Failure::locked_out : loader::Failure::passing;
 }
 
 std::string words_of(const py::error_already_set &error) {

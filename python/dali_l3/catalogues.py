@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .errors import ConversionError
+from .errors import ConversionError, StorageError
 from .files import open_regular, target_errors, writing
 from .sizes import parse_size
 from .units import objects
@@ -169,7 +169,8 @@ def compare(path: str, threads: int | None = None) -> list[str]:
 
     threads: that look at files
 
-    Raises ConversionError if it is damaged or none, or OSError.
+    Raises ConversionError if it is damaged or none, StorageError if the storage of the files does not answer, or
+    OSError.
     """
     with _errors():
         catalogue = _core.Catalogue(path)
@@ -179,6 +180,8 @@ def compare(path: str, threads: int | None = None) -> list[str]:
         problems = catalogue.compare(threads, objects)
     try:
         problems += [f"{name}: is not in the catalogue" for name in _new(catalogue, known, path, threads)]
+    except StorageError:
+        raise
     except (RuntimeError, OSError) as error:
         problems.append(f"what it was made from cannot be listed: {error}")
     return problems

@@ -66,6 +66,22 @@ std::string cached_index_path(const std::string &archive, const Storage &storage
          std::to_string(status.st_mtim.tv_nsec) + ".idx";
 }
 
+// The index whose text this is. The path of the index is for messages.
+ArchiveIndex fitting_index(const std::string &path, const std::string &text, const std::string &archive,
+                           const RandomAccessFile &file) {
+  ArchiveIndex index = parse_index(path, text, file.size());
+  if (index.samples() == 0) fail_file(path, "is the index of an archive without samples");
+  // If the archive has been replaced by one with other samples, or in another order, one of these has moved.
+  for (const size_t m : {index.members.size() / 2, index.members.size() - 1}) {
+    const TarMember &member = index.members[m];
+    if (!is_tar_member(member.offset, member.size, read_at(file)))
+      fail_file(path, "does not fit " + archive + ", which has no member of " + std::to_string(member.size) +
+                          " bytes at byte " + std::to_string(member.offset) +
+                          ". Make it anew: dali-l3 index --overwrite " + archive);
+  }
+  return index;
+}
+
 }  // namespace
 
 std::string default_index_path(const std::string &archive) {
@@ -82,17 +98,18 @@ ArchiveIndex make_index(const std::string &archive, const std::atomic<bool> *can
 
 ArchiveIndex read_index(const std::string &path, const std::string &archive, const Storage &storage) {
   const auto file = storage.open(archive);
-  ArchiveIndex index = parse_index(path, storage.read_text(path), file->size());
-  if (index.samples() == 0) fail_file(path, "is the index of an archive without samples");
-  // If the archive has been replaced by one with other samples, or in another order, one of these has moved.
-  for (const size_t m : {index.members.size() / 2, index.members.size() - 1}) {
-    const TarMember &member = index.members[m];
-    if (!is_tar_member(member.offset, member.size, read_at(*file)))
-      fail_file(path, "does not fit " + archive + ", which has no member of " + std::to_string(member.size) +
-                          " bytes at byte " + std::to_string(member.offset) +
-                          ". Make it anew: dali-l3 index --overwrite " + archive);
+  return fitting_index(path, storage.read_text(path), archive, *file);
+}
+
+bool is_index_of(const std::string &archive, const std::string &text, const Storage &storage) {
+  if (!is_ours(text)) return false;
+  try {
+    fitting_index("", text, archive, *storage.open(archive));
+    return true;
+  } catch (const FileError &error) {
+    if (error.number) throw;
+    return false;  // what may be wrong with the archive itself is told where an index is made of it
   }
-  return index;
 }
 
 void save_index(const ArchiveIndex &index, uint64_t archive_size, const std::string &path) {

@@ -25,6 +25,11 @@ ArchiveIndex make_index(const std::string &archive, const std::atomic<bool> *can
 ArchiveIndex read_index(const std::string &path, const std::string &archive,
                         const Storage &storage = *Storage::local());
 
+/** Whether a text is that of an index which this program has made, and fits the archive still.
+ *
+ * @throws FileError if the archive cannot be read */
+bool is_index_of(const std::string &archive, const std::string &text, const Storage &storage = *Storage::local());
+
 /** Writes the index of an archive of so many bytes to a file, which appears when it is whole. @throws FileError */
 void save_index(const ArchiveIndex &index, uint64_t archive_size, const std::string &path);
 

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <new>
 #include <set>
 #include <string>
 #include <system_error>
@@ -73,9 +74,9 @@ class FreeList {
  public:
   size_t bytes() const { return bytes_; }
 
-  void add(uint8_t *begin, size_t size) {
+  // Forgets the hole, and with it those that adjoin, if there is no memory to note it in: destructors free blocks.
+  void add(uint8_t *begin, size_t size) noexcept {
     if (size == 0) return;
-    bytes_ += size;
     auto next = by_address_.lower_bound(begin);
     if (next != by_address_.end() && begin + size == next->first) {
       size += next->second;
@@ -89,8 +90,13 @@ class FreeList {
         erase(previous);
       }
     }
-    by_address_.emplace(begin, size);
-    by_size_.emplace(size, begin);
+    try {
+      by_size_.emplace(size, begin);
+      by_address_.emplace(begin, size);
+      bytes_ += size;
+    } catch (const std::bad_alloc &) {
+      by_size_.erase({size, begin});
+    }
   }
 
   // The front of the smallest hole that is large enough, or null.
@@ -112,11 +118,11 @@ class FreeList {
   Hole take(BySize::iterator found) {
     const Hole hole{found->second, found->first};
     erase(by_address_.find(hole.begin));
-    bytes_ -= hole.size;
     return hole;
   }
 
   ByAddress::iterator erase(ByAddress::iterator hole) {
+    bytes_ -= hole->second;
     by_size_.erase({hole->second, hole->first});
     return by_address_.erase(hole);
   }
@@ -142,6 +148,7 @@ class Arena::State final : public Memory {
       reserved_ += range.size();
       bare_.add(range.begin(), range.size());
       block = bare_.take(size);
+      if (!block) throw std::bad_alloc();
     }
     used_ += size;
     return block;

@@ -56,10 +56,11 @@ std::string seconds_since(Clock::time_point start) {
 }
 
 [[noreturn]] void fail_for_good(const std::string &uri, Failure failure, const std::string &words) {
+  const auto refusal = [&] { return "may not be read with these credentials, or with none (" + words + ")"; };
   switch (failure) {
     case Failure::missing: fail_file(uri, "there is no such object (" + words + ")", ENOENT);
-    case Failure::forbidden:
-      fail_file(uri, "may not be read with these credentials, or with none (" + words + ")", EACCES);
+    case Failure::forbidden: fail_file(uri, refusal(), EACCES);
+    case Failure::locked_out: throw StorageError(uri, refusal(), EACCES);
     default: fail_file(uri, "cannot be read (" + words + ")", EIO);
   }
 }

@@ -24,7 +24,8 @@ struct RetryPolicy {
   std::chrono::milliseconds patience{60'000};  ///< no try begins later than this after the first
 };
 
-/** The storage is to blame, for a time, not a file: requests failed until no try was left, or Ctrl-C ended them. */
+/** The storage is to blame, for a time, not a file: requests failed until no try was left, the credentials are refused,
+ * or Ctrl-C ended them. */
 struct StorageError : FileError {
   using FileError::FileError;
 };

@@ -40,8 +40,8 @@ FilePlan::FilePlan(const FilePlanOptions &options, int64_t catalogue_size)
 }
 
 void FilePlan::restart() {
+  std::seed_seq seed{options_.seed};  // first: it may throw
   whole_.clear();
-  std::seed_seq seed{options_.seed};
   random_.seed(seed);
   next_epoch_ = 0;
 }

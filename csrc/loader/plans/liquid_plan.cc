@@ -120,7 +120,7 @@ void LiquidPlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {
 // and leaves out all that has no part in this: the order within batches, and the samples of batches before.
 bool LiquidPlan::plan_next(std::vector<PlannedSample> &samples, Purpose purpose) {
   throw_if_cancelled();
-  const int64_t epoch = next_epoch_++;
+  const int64_t epoch = std::exchange(next_epoch_, kBetweenEpochs);
   Random random = epoch_random(options_.seed, static_cast<uint64_t>(epoch), options_.shards.shard_id);
   StratifiedEpoch stratified(draw_strata(epoch == 0, random), segments_of(options_.shards, size_, epoch));
   kept_.assign(kept_.size(), false);
@@ -150,6 +150,7 @@ bool LiquidPlan::plan_next(std::vector<PlannedSample> &samples, Purpose purpose)
     else
       shuffle(segment, random);
   }
+  next_epoch_ = epoch + 1;
   return true;
 }
 

@@ -19,7 +19,7 @@ constexpr uint32_t kEpochBits = (uint32_t{1} << 29) - 1;
 }  // namespace
 
 SampleOrder::SampleOrder(const ShardOptions &options, int64_t catalogue_size, std::unique_ptr<EpochPlan> plan)
-    : options_(options), catalogue_size_(catalogue_size), plan_(std::move(plan)), epoch_(plan_->first_epoch() - 1) {}
+    : options_(options), catalogue_size_(catalogue_size), plan_(std::move(plan)), next_{plan_->first_epoch(), 0} {}
 
 // Samples of an epoch, with padding.
 int64_t SampleOrder::padded_size(int64_t epoch) const {
@@ -28,27 +28,30 @@ int64_t SampleOrder::padded_size(int64_t epoch) const {
   return padded_epoch_batches(options_, total) * options_.batch_size;
 }
 
-void SampleOrder::begin_epoch(int64_t epoch) {
+void SampleOrder::plan_epoch(int64_t epoch) {
+  if (epoch == planned_) return;
+  planned_ = kNone;
   samples_.reserve(static_cast<size_t>(plan_->epoch_size(epoch)));  // not twice that, as a vector grows
   plan_->plan(epoch, samples_);
   for (PlannedSample &sample : samples_) sample.epoch = static_cast<uint32_t>(epoch) & kEpochBits;
-  epoch_ = epoch;
   epoch_end_ = padded_size(epoch);
-  position_ = 0;
+  planned_ = epoch;
 }
 
 void SampleOrder::next_batch(std::vector<PlannedSample> &batch) {
   batch.clear();
-  for (int64_t i = 0; i < options_.batch_size; i++) {
-    while (position_ == epoch_end_) begin_epoch(epoch_ + 1);
-    if (position_ < static_cast<int64_t>(samples_.size())) {
-      batch.push_back(samples_[position_]);
+  auto [epoch, position] = next_;
+  plan_epoch(epoch);
+  for (int64_t i = 0; i < options_.batch_size; i++, position++) {
+    for (; position == epoch_end_; position = 0) plan_epoch(++epoch);
+    if (position < static_cast<int64_t>(samples_.size())) {
+      batch.push_back(samples_[position]);
     } else {
       const PlannedSample &last = samples_.back();
       batch.push_back({.entry = last.entry, .padding = true, .epoch = last.epoch});
     }
-    position_++;
   }
+  next_ = {epoch, position};
 }
 
 SampleOrder::Place SampleOrder::place_of(int64_t batch) const {
@@ -73,9 +76,9 @@ int64_t SampleOrder::rest_batches() const {
 }
 
 void SampleOrder::seek(int64_t batch) {
-  const auto [epoch, position] = place_of(batch);
-  begin_epoch(epoch);
-  position_ = position;
+  const Place place = place_of(batch);
+  plan_epoch(place.epoch);
+  next_ = place;
 }
 
 }  // namespace dali_l3::loader

@@ -27,7 +27,12 @@ static_assert(sizeof(PlannedSample) == 8);  // there is one for each sample of a
 /** Bytes of memory that an entry of the catalogue takes. */
 using BytesOf = std::function<uint64_t(uint32_t entry)>;
 
-/** What one reader delivers, epoch by epoch: a pure function of the plan's options and the epoch's number. */
+/** In the place of the next epoch's number, while an epoch that follows from the one before is found. Whoever finds it
+ * there later begins anew: planning has ended with an exception, such as std::bad_alloc. */
+inline constexpr int64_t kBetweenEpochs = INT64_MAX;
+
+/** What one reader delivers, epoch by epoch: a pure function of the plan's options and the epoch's number, also after
+ * plan() has thrown. */
 class EpochPlan {
  public:
   virtual ~EpochPlan() = default;
@@ -58,10 +63,12 @@ class SampleOrder {
   /** @param catalogue_size number of entries, of all shards; options and plan suit it */
   SampleOrder(const ShardOptions &options, int64_t catalogue_size, std::unique_ptr<EpochPlan> plan);
 
-  /** Replaces `batch` by the next one, always of batch_size samples. */
+  /** Replaces `batch` by the next one, always of batch_size samples. If that throws, such as std::bad_alloc, the batch
+   * is still the next one. */
   void next_batch(std::vector<PlannedSample> &batch);
 
-  /** Makes batch number `batch` (0-based) the next one. Throws std::runtime_error where there can be no such batch. */
+  /** Makes batch number `batch` (0-based) the next one. Throws std::runtime_error where there can be no such batch.
+   * Whatever it throws, the next one is still that of before. */
   void seek(int64_t batch);
 
   /** Where a batch begins. */
@@ -79,15 +86,17 @@ class SampleOrder {
 
  private:
   int64_t padded_size(int64_t epoch) const;
-  void begin_epoch(int64_t epoch);
+  void plan_epoch(int64_t epoch);
 
   const ShardOptions options_;
   const int64_t catalogue_size_;
   const std::unique_ptr<EpochPlan> plan_;
-  std::vector<PlannedSample> samples_;  // of the current epoch
-  int64_t epoch_;                       // before the first one: none is planned yet
-  int64_t epoch_end_ = 0;               // samples of the epoch with padding
-  int64_t position_ = 0;                // next one
+  Place next_;  // that next_batch() begins at
+
+  static constexpr int64_t kNone = -1;
+  int64_t planned_ = kNone;             // epoch; none also after planning has failed
+  std::vector<PlannedSample> samples_;  // of it
+  int64_t epoch_end_ = 0;               // of them, with padding
 };
 
 }  // namespace dali_l3::loader

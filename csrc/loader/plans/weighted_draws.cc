@@ -6,7 +6,9 @@
 #include <map>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
+#include "plans/sample_order.h"
 #include "plans/spread.h"
 
 namespace dali_l3::loader {
@@ -78,7 +80,9 @@ void WeightedDraws::restart() {
 std::vector<FormatGroup> WeightedDraws::draw(int64_t epoch) {
   if (epoch < next_epoch_) restart();
   std::vector<uint32_t> counts;  // draws of each entry
-  for (; next_epoch_ <= epoch; next_epoch_++) counts = count(cell_counts_.next());
+  for (int64_t next = std::exchange(next_epoch_, kBetweenEpochs); next <= epoch; next++)
+    counts = count(cell_counts_.next());
+  next_epoch_ = epoch + 1;
 
   std::vector<FormatGroup> groups;
   int64_t begin = 0;

@@ -45,16 +45,17 @@ void WeightedPlan::plan(int64_t epoch, std::vector<PlannedSample> &samples) {
     is_read_.assign(is_read_.size(), false);
     next_epoch_ = 0;
   }
-  for (; next_epoch_ < epoch; next_epoch_++) {
+  for (int64_t before = std::exchange(next_epoch_, kBetweenEpochs); before < epoch; before++) {
     throw_if_cancelled();
-    for (const FormatGroup &group : draws_.draw(next_epoch_))
+    for (const FormatGroup &group : draws_.draw(before))
       for (const uint32_t entry : group.entries) is_read_[entry] = true;
   }
   std::vector<Stratum> strata;
-  for (const FormatGroup &group : draws_.draw(next_epoch_++)) strata.push_back(stratum_of(group));
+  for (const FormatGroup &group : draws_.draw(epoch)) strata.push_back(stratum_of(group));
   Random random = epoch_random(options_.seed, static_cast<uint64_t>(epoch), options_.shards.shard_id);
   deal_epoch(std::move(strata), segments_of(options_.shards, size_, epoch), options_.shuffled, random, samples);
   for (PlannedSample &sample : samples) sample.hit = sample.keep = is_held_[sample.entry];
+  next_epoch_ = epoch + 1;
 }
 
 // A sample's first draw is a miss, also if it is held from then on.

@@ -11,12 +11,13 @@ import typer
 from .. import catalogues
 from ..conversion.quarantine import Quarantine
 from ..conversion.verifying import plan_verification, prepare_process
+from ..errors import StorageError
 from ..images import DEFAULT_MAX_PIXELS
 from ..images.stored import ReadOptions
 from ..jobs.display import console, printable
 from ..jobs.outcomes import Outcome
 from ..jobs.planning import PlanError
-from ..jobs.running import run_plan
+from ..jobs.running import run_plan, surrender_to_outage
 from ..jobs.workers import Limits
 from ..units.storage import is_in_bucket, names_archives
 from ..units.verifying import plan_stored, verify_stored
@@ -99,7 +100,10 @@ def verify(
 def _verify_catalogues(paths: list[str], threads: int | None) -> None:
     failed = False
     for path in paths:
-        problems = catalogues.compare(path, threads)
+        try:
+            problems = catalogues.compare(path, threads)
+        except StorageError as error:
+            raise surrender_to_outage(error) from error
         for problem in problems[:_SHOWN]:
             console.print(printable(problem))
         if len(problems) > _SHOWN:

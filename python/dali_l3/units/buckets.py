@@ -24,7 +24,7 @@ from ..files import target_errors
 from ..jobs.outcomes import Outcome
 from ..jobs.planning import PlanError
 from ..jobs.serving import waiting_for_storage
-from .shards import is_index_of
+from . import objects
 from .storage import Entry, Storage
 
 _PATTERN = "*?["
@@ -166,7 +166,7 @@ class BucketStorage(Storage):
         """The index beside the archive if it fits, else what is found in the archive, which is fetched for that."""
         with contextlib.suppress(FileNotFoundError):
             index = self.read(_core.default_index_path(archive))
-            if is_index_of(index, self.entry(archive).size):
+            if _core.is_index_of(archive, index, objects):
                 return index
         return self.make_index(archive)
 

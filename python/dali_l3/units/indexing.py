@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .. import _core
 from ..conversion.indexing import index_archive, plan_indexing
 from ..errors import ConversionError
 from ..jobs.outcomes import Outcome, Task, reporting
 from ..jobs.planning import Plan
 from . import objects
-from .shards import is_index_of
 from .storage import find_storage, is_in_bucket
 
 
@@ -32,14 +32,13 @@ def index_stored(task: Task, overwrite: bool = False) -> Outcome:
     if not is_in_bucket(task.source) and not is_in_bucket(task.target):
         return index_archive(task, overwrite)
     archives, indices = find_storage(task.source), find_storage(task.target)
-    size = archives.entry(task.source).size
     try:
         there = b"" if overwrite else indices.read(task.target)
     except FileNotFoundError:
         there = b""
-    if is_index_of(there, size):
+    if _core.is_index_of(task.source, there, objects):
         return Outcome(task.source, task.target, "kept", "done before")
     if there and not there.startswith(b"v1."):
         raise ConversionError(f"{task.target}: exists and is no index")
     indices.write(task.target, archives.make_index(task.source))
-    return Outcome(task.source, task.target, "done", source_size=size)
+    return Outcome(task.source, task.target, "done", source_size=archives.entry(task.source).size)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
-import os
 from collections.abc import Generator, Iterable, Iterator
 
+from ..errors import StorageError
 from ..images.reading import prepare_process
 from ..jobs.cluster import Lost, of_one_cpu, run_on_cluster
 from ..jobs.interrupting import stopping_on_signals
@@ -16,8 +17,7 @@ from ..jobs.workers import DEFAULT_LIMITS, Limits, Pool
 from .manifest import Manifest
 from .records import Record, find_record
 from .running import clear, do_unit
-from .sample_conversion import convert_sample
-from .storage import is_in_bucket
+from .sample_conversion import check_mounted, convert_sample
 
 _pools: dict[Limits, Pool] = {}
 
@@ -50,12 +50,12 @@ def _do_unit(manifest: Manifest, limits: Limits, unit: int) -> Record:
     try:
         record = find_record(manifest, unit)
         if not record:
-            folder = os.path.dirname(manifest.samples_of(unit)[0].members[0].path)
-            if not is_in_bucket(folder):
-                os.stat(folder)  # else all samples would fail where the source is not mounted
+            check_mounted(manifest.samples_of(unit)[0].members[0], manifest.settings)
             with _pool(limits) as pool:
                 record = do_unit(manifest, unit, pool)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, StorageError) as error:
+        if error.errno != errno.ENOENT:
+            raise
         raise PlanError(
             f"{error.filename}: a machine of the cluster has no such file; all of them must reach source and target by "
             "the same paths, which are those of a shared file system, or s3:// or gs://"

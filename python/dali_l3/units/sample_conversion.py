@@ -198,7 +198,7 @@ def _read(member: Member, settings: Settings) -> bytes:
     try:
         entry = storage.entry(member.path)
     except FileNotFoundError:
-        _check_mounted(settings.source if member.offset is None else os.path.dirname(member.path))
+        check_mounted(member, settings)
         raise
     if entry.version != member.version or (member.offset is None and entry.size != member.size):
         raise ConversionError(f"{member.path}: has changed since the conversion was begun")
@@ -208,7 +208,20 @@ def _read(member: Member, settings: Settings) -> bytes:
     return data
 
 
-def _check_mounted(folder: str) -> None:
-    """Raises StorageError if all of the source is gone, and not a file of it."""
-    if not is_in_bucket(folder) and not os.path.isdir(folder):
-        raise StorageError(errno.ENOENT, "the folder of the source is not there", folder)
+def check_mounted(member: Member, settings: Settings) -> None:
+    """Raises StorageError if all of the source is gone, and not only this file of it, or the folder that it was in.
+
+    Where a file system is not mounted, there may be an empty folder in its place.
+    """
+    folder = settings.source if member.offset is None else os.path.dirname(member.path)
+    if is_in_bucket(folder):
+        return
+    try:
+        with os.scandir(folder) as entries:
+            is_empty = next(entries, None) is None
+    except PermissionError:  # which the files in it may not need
+        return
+    except (FileNotFoundError, NotADirectoryError):
+        raise StorageError(errno.ENOENT, "the folder of the source is not there", folder) from None
+    if is_empty:
+        raise StorageError(errno.ENOENT, "the folder of the source is empty", folder)

@@ -112,11 +112,6 @@ def index_name(shard: str) -> str:
     return shard.removesuffix(".tar") + ".idx"
 
 
-def is_index_of(index: bytes, size: int) -> bool:
-    """Whether an index is one of ours, and of an archive of so many bytes."""
-    return f"size={size}".encode() in index.partition(b"\n")[0].split(b" ")
-
-
 def member_size(size: float) -> float:
     """Bytes that a file of `size` bytes takes in a shard, if its name is not a long one."""
     return size + 1.5 * _BLOCK

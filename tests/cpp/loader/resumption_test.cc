@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <span>
+#include <vector>
 
 #include "cancellation.h"
 #include "dataset/fingerprint.h"
@@ -583,14 +585,22 @@ TEST(seeking_can_be_cancelled_where_epochs_are_planned_one_after_another) {
   for (const auto &[name, sampling] : samplings) {
     const testing::Context context("%s", name.c_str());
     const auto order = make_order(own(sampling), sampling, kDataset);
-    const auto error = [&] { return testing::error_of([&] { order->seek(1000); }); };
-    {
-      const CancellationScope scope(cancelled);
-      cancelled = true;
-      CHECK_EQUAL(error(), "The planning of epochs was interrupted");
+    const std::vector<uint32_t> expected = next_entries(*make_order(own(sampling), sampling, kDataset), 60);
+    const std::span batches(expected);
+    const size_t batch = expected.size() / 60;
+    for (const int64_t place : {1000, 15}) {
+      const auto error = [&] { return testing::error_of([&] { order->seek(place); }); };
+      order->seek(40);
+      {
+        const CancellationScope scope(cancelled);
+        cancelled = true;
+        CHECK_EQUAL(error(), "The planning of epochs was interrupted");
+      }
+      CHECK(std::ranges::equal(next_entries(*order, 20), batches.subspan(40 * batch)));  // from where it was
+      CHECK_EQUAL(error(), "");
+      cancelled = false;
     }
-    CHECK_EQUAL(error(), "");
-    cancelled = false;
+    CHECK(std::ranges::equal(next_entries(*order, 3), batches.subspan(15 * batch, 3 * batch)));
   }
 }
 

@@ -229,7 +229,8 @@ TEST(what_may_pass_is_asked_for_again_and_what_may_not_is_not) {
 TEST(what_a_store_knows_of_a_failure_counts_more_than_its_words) {
   for (const auto &[told, words, number, tries] :
        {std::tuple(Failure::missing, "SlowDown", ENOENT, 1u), std::tuple(Failure::forbidden, "SlowDown", EACCES, 1u),
-        std::tuple(Failure::permanent, "SlowDown", EIO, 1u), std::tuple(Failure::passing, "NoSuchKey", EIO, 6u)}) {
+        std::tuple(Failure::locked_out, "SlowDown", EACCES, 1u), std::tuple(Failure::permanent, "SlowDown", EIO, 1u),
+        std::tuple(Failure::passing, "NoSuchKey", EIO, 6u)}) {
     Buckets buckets;
     buckets.store->always = words;
     buckets.store->told = told;
@@ -238,6 +239,8 @@ TEST(what_a_store_knows_of_a_failure_counts_more_than_its_words) {
       testing::fail(__FILE__, __LINE__, "it was read");
     } catch (const FileError &error) {
       CHECK_EQUAL(error.number, number);
+      const bool is_outage = told == Failure::locked_out || told == Failure::passing;
+      CHECK_EQUAL(dynamic_cast<const StorageError *>(&error) != nullptr, is_outage);
     }
     CHECK_EQUAL(static_cast<unsigned>(buckets.store->sizes), tries);
   }

@@ -139,6 +139,52 @@ def test_differences_are_found(run, store, data):
         ]
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("o/data/cat/1.png", status=403, code="ExpiredToken"),
+        Fault("list-type", status=403, code="InvalidAccessKeyId"),
+    ],
+    ids=lambda fault: fault.code,
+)
+def test_an_outage_is_no_difference(run, s3, data, monkeypatch, fault):
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    forget_buckets()
+    uri = s3.put_folder(data.parent, "o")
+    command(run, "index", f"{uri}/data", "-o", "made.l3cat")
+    with s3.failing(fault):
+        output = command(run, "verify", "made.l3cat", expect=1)
+    assert f"{uri}/data" in output
+    assert "no file is to blame, so the run was stopped; run it again" in output
+    assert "difference" not in output
+    forget_buckets()
+
+
+def test_an_outage_is_no_difference_of_shards(run, s3, tmp_path, monkeypatch):
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    forget_buckets()
+    s3.put("q/1.tar", Path(write_shard(tmp_path / "1.tar", samples(3))).read_bytes())
+    command(run, "index", s3.uri("q/*.tar"), "--ext", "png", "-o", "made.l3cat")
+    assert "fits its files" in command(run, "verify", "made.l3cat")
+    with s3.failing(Fault("list-type", status=403, code="InvalidAccessKeyId")):
+        output = command(run, "verify", "made.l3cat", expect=1)
+    assert "no file is to blame, so the run was stopped; run it again" in output
+    assert "difference" not in output
+    forget_buckets()
+
+
+def test_objects_that_may_not_be_read_are_differences(run, s3, data, monkeypatch):
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    forget_buckets()
+    uri = s3.put_folder(data.parent, "r")
+    command(run, "index", f"{uri}/data", "-o", "made.l3cat")
+    with s3.failing(Fault("r/data/cat/1.png", status=403, code="AccessDenied")):
+        output = command(run, "verify", "made.l3cat", expect=1)
+    assert f"{uri}/data/cat/1.png: may not be read with these credentials" in output
+    assert "1 difference" in output
+    forget_buckets()
+
+
 def test_failures_that_pass_are_not_noticed_and_others_leave_no_catalogue(run, s3, data, monkeypatch):
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")  # of botocore
     forget_buckets()
@@ -194,6 +240,16 @@ def test_indices_of_shards_in_a_bucket(run, store, tmp_path):
     assert indices("g") == {**expected, "t-1.idx": b"something else"}
     command(run, "index", store.uri("g/t-{0..1}.tar"), "--overwrite")
     assert indices("g") == expected
+    # Another archive of the same size, in which members lie elsewhere.
+    first = (tmp_path / "t-0.tar").read_bytes()
+    other = Path(write_shard(tmp_path / "other.tar", samples(5, "s0/")[::-1])).read_bytes()
+    assert (len(other), other == first) == (len(first), False)
+    store.put("g/t-0.tar", other)
+    assert "1 indexed, 1 kept" in command(run, "index", store.uri("g/t-*.tar"))
+    command(run, "index", "other.tar")
+    assert indices("g")["t-0.idx"] == (tmp_path / "other.idx").read_bytes()
+    store.put("g/t-0.tar", first)
+    assert "1 indexed, 1 kept" in command(run, "index", store.uri("g/t-*.tar"))
     command(run, "index", store.uri("g/t-*.tar"), "-o", "here")
     assert {path.name: path.read_bytes() for path in Path("here").iterdir()} == expected
     command(run, "index", "t-*.tar", "-o", store.uri("g/there"))
@@ -259,22 +315,36 @@ def test_a_bad_shard_is_a_failure_among_others(run, store, images, tmp_path):
 @pytest.mark.parametrize(
     "line",
     [
-        b"png 512 99 a.png cls",
-        b"png x 99 a.png",
-        b"png -512 99 a.png",
+        b"png 512 99 a.png",
+        b"png 1024 %d a.png",
+        b"png 512 %d a.png cls",
+        b"png x %d a.png",
+        b"png -512 %d a.png",
         b"png 512 -1 a.png",
         b"png 512 99999 a.png",
         b"png 512 %s a.png" % (b"9" * 5000),
     ],
 )
 def test_an_index_in_a_bucket_is_not_trusted(run, s3, images, tmp_path, line):
-    shard = Path(write_shard(tmp_path / "1.tar", [("0.png", (images / "a" / "0.png").read_bytes())])).read_bytes()
+    image = (images / "a" / "0.png").read_bytes()
+    shard = Path(write_shard(tmp_path / "1.tar", [("0.png", image)])).read_bytes()
     s3.put("l/1.tar", shard)
+    line = line.replace(b"%d", b"%d" % len(image))
     s3.put("l/1.idx", b"v1.2 1 size=%d\n%b\n" % (len(shard), line))
-    for arguments in (("verify", s3.uri("l/1.tar")), ("convert", s3.uri("l/1.tar"), "out")):
+    assert "1 verified" in command(run, "verify", s3.uri("l/1.tar"))
+    assert "1 converted" in command(run, "convert", s3.uri("l/1.tar"), "out")
+    assert os.listdir("out") == ["0.l3"]
+
+
+def test_a_name_in_an_index_that_is_not_as_ours_are_is_an_error(run, s3, images, tmp_path):
+    image = (images / "a" / "0.png").read_bytes()
+    shard = Path(write_shard(tmp_path / "1.tar", [("a b.png", image)])).read_bytes()
+    s3.put("t/1.tar", shard)
+    s3.put("t/1.idx", b"v1.2 1 size=%d\npng 512 %d a b.png\n" % (len(shard), len(image)))
+    for arguments in (("verify", s3.uri("t/1.tar")), ("convert", s3.uri("t/1.tar"), "out")):
         code, _, err = run(*arguments)
         assert code in (1, 2)
-        assert "l/1.tar: the index beside it has the line" in err
+        assert "t/1.tar: the index beside it has the line" in err
     assert not os.path.exists("out")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -62,6 +63,25 @@ def test_a_machine_without_the_source_does_not_fail_all_samples(tmp_path, one_pr
     with pytest.raises(PlanError, match="/in: a machine of the cluster has no such file"):
         on_ray._do_unit(manifest, DEFAULT_LIMITS, 0)
     assert not (tmp_path / "out.conversion" / "records").exists()
+
+
+def test_an_empty_folder_in_the_place_of_the_source_does_not_either(tmp_path, one_process):
+    write_png(tmp_path / "in" / "a.png", noise((8, 8, 3)))
+    manifest = open_manifest(str(tmp_path / "out"), Settings(str(tmp_path / "in"), shards=20 << 10))
+    (tmp_path / "in" / "a.png").unlink()
+    with pytest.raises(PlanError, match="/in: a machine of the cluster has no such file"):
+        on_ray._do_unit(manifest, DEFAULT_LIMITS, 0)
+    assert not (tmp_path / "out.conversion" / "records").exists()
+
+
+def test_a_folder_that_is_gone_fails_its_own_samples(tmp_path, one_process):
+    for name in ("a/1.png", "a/2.png", "b/3.png"):
+        write_png(tmp_path / "in" / name, noise((8, 8, 3)))
+    manifest = open_manifest(str(tmp_path / "out"), Settings(str(tmp_path / "in"), shards=20 << 10))
+    shutil.rmtree(tmp_path / "in" / "a")
+    record = on_ray._do_unit(manifest, DEFAULT_LIMITS, 0)
+    statuses = {os.path.basename(outcome.source): outcome.status for outcome in record.outcomes}
+    assert statuses == {"1.png": "failed", "2.png": "failed", "3.png": "done"}
 
 
 @pytest.fixture(scope="module")
