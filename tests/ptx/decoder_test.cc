@@ -244,6 +244,45 @@ TEST(sizes_and_regions) {
     }
 }
 
+// Regions that begin and end within tiles, but where 16 bytes do: rows are stored in chunks of so many.
+TEST(regions_of_whole_chunks) {
+  Random random(14);
+  std::vector<Bytes> files;
+  for (const Kind kind : {Kind::kSlope, Kind::kLabels})
+    for (const uint32_t bits : {8u, 16u})
+      for (uint32_t channels = 1; channels <= L3_MAX_CHANNELS; channels++)
+        files.push_back(encode(make_image(random, 144, 72, channels, bits, kind), encode_options(L3_PROFILE_FAST)));
+  std::vector<Wanted> wanted;
+  for (const Bytes &file : files)
+    for (const l3_rect &region : {l3_rect{16, 4, 96, 64}, l3_rect{48, 0, 32, 8}, l3_rect{80, 64, 64, 8}}) {
+      wanted.push_back(whole(file));
+      wanted.back().region = region;
+    }
+  check_alone(wanted, random());
+}
+
+// Tiles with and without label maps, side by side: the teams of a warp have different ones where they are converted.
+TEST(label_maps_beside_others) {
+  Random random(15);
+  std::vector<Bytes> files;
+  for (const uint32_t bits : {8u, 16u})
+    for (uint32_t channels = 1; channels <= L3_MAX_CHANNELS; channels++) {
+      Image image = make_image(random, 192, 80, channels, bits, Kind::kSlope);
+      const Image labels = make_image(random, 192, 80, channels, bits, Kind::kLabels);
+      const size_t tile = L3_TILE * image.pixel_size();
+      for (size_t row = 0; row < image.pixels.size(); row += image.row_size())
+        std::copy_n(labels.pixels.begin() + ptrdiff_t(row + tile), tile, image.pixels.begin() + ptrdiff_t(row + tile));
+      files.push_back(encode(image, encode_options(L3_PROFILE_FAST)));
+    }
+  std::vector<Wanted> wanted;
+  for (const Bytes &file : files)
+    for (const l3_sample sample : {L3_SAMPLE_NATIVE, L3_SAMPLE_F32}) {
+      wanted.push_back(whole(file));
+      wanted.back().sample = sample;
+    }
+  check_alone(wanted, random());
+}
+
 // Palettes, indices and bitmaps that no encoder would choose.
 TEST(random_tiles) {
   Random random(12);
