@@ -27,8 +27,10 @@ hypothesis.settings.register_profile("exploring", untimed)
 hypothesis.settings.register_profile("steady", untimed, derandomize=True)
 hypothesis.settings.load_profile("steady")
 
-# A shell that runs the tests in the background ignores Ctrl-C, which the programs that they start would inherit.
+# A shell that runs the tests in the background ignores Ctrl-C, and nohup SIGHUP, which the programs that they start
+# would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection_finish():
