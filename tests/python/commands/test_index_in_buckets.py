@@ -139,6 +139,15 @@ def test_differences_are_found(run, store, data):
         ]
 
 
+@pytest.fixture
+def one_attempt(monkeypatch):
+    """botocore, in a new client, asks once and gives up; the next test has another client."""
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    forget_buckets()
+    yield
+    forget_buckets()
+
+
 @pytest.mark.parametrize(
     "fault",
     [
@@ -147,9 +156,8 @@ def test_differences_are_found(run, store, data):
     ],
     ids=lambda fault: fault.code,
 )
-def test_an_outage_is_no_difference(run, s3, data, monkeypatch, fault):
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    forget_buckets()
+@pytest.mark.usefixtures("one_attempt")
+def test_an_outage_is_no_difference(run, s3, data, fault):
     uri = s3.put_folder(data.parent, "o")
     command(run, "index", f"{uri}/data", "-o", "made.l3cat")
     with s3.failing(fault):
@@ -157,12 +165,10 @@ def test_an_outage_is_no_difference(run, s3, data, monkeypatch, fault):
     assert f"{uri}/data" in output
     assert "no file is to blame, so the run was stopped; run it again" in output
     assert "difference" not in output
-    forget_buckets()
 
 
-def test_an_outage_is_no_difference_of_shards(run, s3, tmp_path, monkeypatch):
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    forget_buckets()
+@pytest.mark.usefixtures("one_attempt")
+def test_an_outage_is_no_difference_of_shards(run, s3, tmp_path):
     s3.put("q/1.tar", Path(write_shard(tmp_path / "1.tar", samples(3))).read_bytes())
     command(run, "index", s3.uri("q/*.tar"), "--ext", "png", "-o", "made.l3cat")
     assert "fits its files" in command(run, "verify", "made.l3cat")
@@ -170,24 +176,20 @@ def test_an_outage_is_no_difference_of_shards(run, s3, tmp_path, monkeypatch):
         output = command(run, "verify", "made.l3cat", expect=1)
     assert "no file is to blame, so the run was stopped; run it again" in output
     assert "difference" not in output
-    forget_buckets()
 
 
-def test_objects_that_may_not_be_read_are_differences(run, s3, data, monkeypatch):
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    forget_buckets()
+@pytest.mark.usefixtures("one_attempt")
+def test_objects_that_may_not_be_read_are_differences(run, s3, data):
     uri = s3.put_folder(data.parent, "r")
     command(run, "index", f"{uri}/data", "-o", "made.l3cat")
     with s3.failing(Fault("r/data/cat/1.png", status=403, code="AccessDenied")):
         output = command(run, "verify", "made.l3cat", expect=1)
     assert f"{uri}/data/cat/1.png: may not be read with these credentials" in output
     assert "1 difference" in output
-    forget_buckets()
 
 
-def test_failures_that_pass_are_not_noticed_and_others_leave_no_catalogue(run, s3, data, monkeypatch):
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")  # of botocore
-    forget_buckets()
+@pytest.mark.usefixtures("one_attempt")
+def test_failures_that_pass_are_not_noticed_and_others_leave_no_catalogue(run, s3, data):
     s3.put_folder(data, "e")
     with s3.failing(Fault("png|list-type", times=2, status=503, code="SlowDown")):
         command(run, "index", s3.uri("e"), "-o", "x.l3cat")
@@ -200,7 +202,6 @@ def test_failures_that_pass_are_not_noticed_and_others_leave_no_catalogue(run, s
         with s3.failing(fault):
             code, _, err = run("index", s3.uri("e"), "-o", "x.l3cat")
         assert (code in (1, 2), message in err, os.path.exists("x.l3cat")) == (True, True, False), err
-    forget_buckets()
 
 
 def test_names_that_readers_cannot_ask_for_are_bad(run, s3, data):
